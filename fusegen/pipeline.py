@@ -1,0 +1,115 @@
+"""fusegen in one page: load a spec, plan the kernel, render the module, write the file.
+
+    specs/x.yaml --load--> KernelSpec --plan--> KernelPlan --render--> text --write--> generated/x.py
+
+What is tested afterwards (`fusegen.sim`) is the file, not the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fusegen.errors import Fault, PlanError
+from fusegen.plan import KernelPlan, make_plan
+from fusegen.project import Project
+from fusegen.render.environment import render
+from fusegen.render.files import (
+    MANIFEST,
+    Difference,
+    Problem,
+    RenderedModule,
+    differences,
+    manifest_text,
+    read_manifest,
+    replace_file,
+)
+from fusegen.spec import LoadedSpec, load_specs
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltModule:
+    """A spec on its way through the pipeline: the plan and the text that belong to it."""
+
+    spec: LoadedSpec
+    plan: KernelPlan
+    text: str
+
+    @property
+    def name(self) -> str:
+        """Name of the spec, and of the module."""
+        return self.spec.name
+
+    def rendered(self) -> RenderedModule:
+        """The module as the generated folder should have it."""
+        return RenderedModule(self.name, self.text, self.spec.sha256)
+
+
+@dataclass(frozen=True, slots=True)
+class RenderReport:
+    """What a rendering did to the generated folder, by file name."""
+
+    written: tuple[str, ...]
+    unchanged: tuple[str, ...]
+    overwritten_edits: tuple[str, ...]
+    orphans: tuple[str, ...]
+
+
+def plan_spec(spec: LoadedSpec) -> KernelPlan:
+    """The plan of a loaded spec. Raises PlanError with the file and line of each fault."""
+    try:
+        return make_plan(spec.name, spec.spec)
+    except PlanError as error:
+        raise PlanError(spec.located(fault) for fault in error.faults) from None
+
+
+def build(spec: LoadedSpec, project: Project) -> BuiltModule:
+    """Plan and render one spec; nothing is written."""
+    plan = plan_spec(spec)
+    return BuiltModule(spec, plan, render(plan, project.templates))
+
+
+def build_all(project: Project) -> dict[str, BuiltModule]:
+    """Plan and render every spec of the project. Raises with the faults of all specs at once."""
+    return {built.name: built for built in _build_each(load_specs(project.spec_paths()), project)}
+
+
+def render_project(project: Project, names: Iterable[str] = ()) -> RenderReport:
+    """Bring the generated folder up to date, for the named specs or for all. Writes only what changed.
+
+    Nothing is written when any spec of the project has a fault: the manifest covers them all.
+    """
+    built = build_all(project)
+    modules = {name: module.rendered() for name, module in built.items()}
+    chosen = sorted(set(names) or modules.keys())
+    before = {difference.filename: difference.problem for difference in differences(project.generated, modules)}
+    written = [f"{name}.py" for name in chosen if replace_file(project.module_path(name), modules[name].text)]
+    kept = {name: entry for name, entry in read_manifest(project.generated).items() if name in modules}
+    manifest = manifest_text({name: modules[name] for name in chosen}, kept)
+    if replace_file(project.generated / MANIFEST, manifest):
+        written.append(MANIFEST)
+    return RenderReport(
+        written=tuple(written),
+        unchanged=tuple(f"{name}.py" for name in chosen if f"{name}.py" not in written),
+        overwritten_edits=tuple(name for name in written if before.get(name) is Problem.EDITED),
+        orphans=tuple(name for name, problem in before.items() if problem is Problem.ORPHAN),
+    )
+
+
+def check_project(project: Project) -> list[Difference]:
+    """Every file of the generated folder that is not what the specs say."""
+    modules = {name: built.rendered() for name, built in build_all(project).items()}
+    return list(differences(project.generated, modules))
+
+
+def _build_each(specs: Iterable[LoadedSpec], project: Project) -> list[BuiltModule]:
+    built: list[BuiltModule] = []
+    faults: list[Fault] = []
+    for spec in specs:
+        try:
+            built.append(build(spec, project))
+        except PlanError as error:
+            faults += error.faults
+    if faults:
+        raise PlanError(faults)
+    return built

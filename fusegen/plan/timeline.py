@@ -1,0 +1,69 @@
+"""Barriers between rounds: which stage of which round runs in which epoch.
+
+An epoch is the number of barriers that every core has passed. All cores pass the same barriers, so a stage in a later
+epoch comes after a stage in an earlier one, on whatever rank and core; within one epoch nothing is ordered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from fusegen.plan.ir import Barrier, Edge, Node, Rounds, Run, When
+
+Epochs: TypeAlias = dict[tuple[int, str, int], int]
+"""Epoch of (launch, stage, round)."""
+
+
+def epochs(program: tuple[Node, ...], *, rounds: int, launches: int) -> Epochs:
+    """Walk `program` as every core does, for `launches` launches of `rounds` rounds each."""
+    result: Epochs = {}
+    passed = 0
+
+    def visit(nodes: tuple[Node, ...], launch: int, step: int, current: int | None) -> None:
+        nonlocal passed
+        for node in nodes:
+            match node:
+                case Barrier():
+                    passed += 1
+                case Run(stage) if current is not None:
+                    result[launch, stage, current] = passed
+                case Run(stage):
+                    raise ValueError(f"stage {stage} stands outside of the rounds")
+                case When(_, None, body):
+                    visit(body, launch, step, current)
+                case When(_, int(lag), body) if 0 <= step - lag < rounds:
+                    visit(body, launch, step, step - lag)
+                case When():
+                    pass
+                case Rounds(extra, body):
+                    for position in range(rounds + extra):
+                        visit(body, launch, position, position if not extra else None)
+
+    for launch in range(launches):
+        visit(program, launch, 0, None)
+    return result
+
+
+def unordered(edge: Edge, program: tuple[Node, ...], *, ring: int, rounds: int) -> Iterator[tuple[int, int]]:
+    """Pairs (source round, target round) of `edge` that no barrier separates, in launches of `rounds` rounds."""
+    at = epochs(program, rounds=rounds, launches=2)
+    for source_round in range(rounds):
+        if edge.across_launches:
+            targets = [(1, r) for r in range(rounds) if r % ring == source_round % ring]
+        else:
+            targets = [(0, source_round + edge.distance)]
+        for launch, target_round in targets:
+            if target_round < rounds and at[launch, edge.target, target_round] <= at[0, edge.source, source_round]:
+                yield source_round, target_round
+
+
+def covers(program: tuple[Node, ...], edges: tuple[Edge, ...], *, ring: int) -> bool:
+    """True when barriers order every edge, for every number of rounds.
+
+    Epochs are periodic in the round and a ring position repeats after `ring` rounds, so launches of 1 to 2 * ring + 2
+    rounds show every relative position that longer launches have.
+    """
+    return not any(
+        any(unordered(edge, program, ring=ring, rounds=rounds)) for rounds in range(1, 2 * ring + 3) for edge in edges
+    )

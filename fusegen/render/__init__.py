@@ -1,0 +1,1 @@
+"""Rendering: from a plan to the text of a standalone module, and from texts to files, manifest and differences."""

@@ -1,0 +1,39 @@
+"""The JSON Schema of spec files, for editors."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from pydantic.json_schema import GenerateJsonSchema, models_json_schema
+
+from fusegen.spec.model import PATTERNS
+
+SCHEMA_FILE: Final = "fusegen.schema.json"
+
+
+class _UntitledFields(GenerateJsonSchema):
+    """Leaves out field titles, which would only repeat the keys."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+def json_schema() -> dict[str, Any]:
+    """The schema of any spec: one alternative for each pattern (JSON Schema, Draft 2020-12)."""
+    models = list(PATTERNS.values())
+    references, definitions = models_json_schema(
+        [(model, "validation") for model in models], schema_generator=_UntitledFields
+    )
+    return {
+        "$schema": GenerateJsonSchema.schema_dialect,
+        "title": "fusegen spec",
+        "description": "A fused collective kernel for Ascend NPUs, as fusegen renders it.",
+        "oneOf": [references[model, "validation"] for model in models],
+        "$defs": definitions["$defs"],
+    }
+
+
+def schema_text() -> str:
+    """The schema as the text of a file; the same bytes each time."""
+    return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"

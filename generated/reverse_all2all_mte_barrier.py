@@ -1,0 +1,364 @@
+"""Reverse All2All: C_r[s, q * H + h, d] = A_q[r * S + s, h, d] on rank r, for every rank q.
+
+Reverse All2All over MTE; barriers separate the phases of every round
+bfloat16 over MTE with barriers between rounds and a ring of 2 buffers, planned for Ascend910B3.
+Rendered by fusegen from reverse_all2all_mte_barrier.yaml.
+To change it, change the spec and render again: edits made here are lost.
+"""
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import shmem as ash
+import torch
+import torch.distributed as dist
+import torch_npu  # noqa: F401  registers the npu device
+import triton
+import triton.language as tl
+import triton_dist.language as dl
+from triton.backends.ascend.driver import NPUUtils
+from triton_dist.language.extra import libshmem_device
+
+KERNEL = "reverse_all2all_mte_barrier"
+DTYPE = torch.bfloat16
+TILE_S = 64
+TILE_D = 128
+BUFFER_NUM = 2
+WATCHDOG_SECONDS = 60.0
+TOLERANCE = 0.0  # data is moved, not computed: bit-exact
+
+
+@triton.jit
+def reverse_all2all_kernel(
+    a_ptr,  # [ranks * S, H, D], of this rank, any strides
+    c_ptr,  # [S, ranks * H, D], of this rank, any strides
+    peer_ptr,  # symmetric [BUFFER_NUM, TILE_S, ranks * H, D]
+    rank,
+    ranks,
+    S,  # rows that each rank receives from each rank
+    H,  # heads of one rank
+    D,  # elements of one head
+    stride_as,
+    stride_ah,
+    stride_ad,
+    stride_cs,
+    stride_ch,
+    stride_cd,
+    item_h,  # positions of h in a work item
+    item_block_d,  # positions of block_d in a work item
+    TILE_S: tl.constexpr,
+    TILE_D: tl.constexpr,
+    BUFFER_NUM: tl.constexpr,
+):
+    core = tl.program_id(0)
+    cores = tl.num_programs(0)
+
+    blocks_s = tl.cdiv(S, TILE_S)
+    blocks_d = tl.cdiv(D, TILE_D)
+    items_h = tl.cdiv(H, item_h)
+    items_block_d = tl.cdiv(blocks_d, item_block_d)
+    block_work = items_h * items_block_d * ranks
+    peer_row = ranks * H * D
+    peer_block = TILE_S * peer_row
+
+    for block_s in range(0, blocks_s):
+        ring = block_s % BUFFER_NUM
+        for work in range(core, block_work, cores):
+            item = work // ranks
+            # Each rank starts with another target: all links are busy at once.
+            target = (rank + work % ranks) % ranks
+            first_h = item // items_block_d * item_h
+            first_block_d = item % items_block_d * item_block_d
+            for h in range(first_h, tl.minimum(first_h + item_h, H)):
+                for block_d in range(first_block_d, tl.minimum(first_block_d + item_block_d, blocks_d)):
+                    peer = dl.symm_at(peer_ptr, target)
+                    rows = tl.arange(0, TILE_S)
+                    s = block_s * TILE_S + rows
+                    d = block_d * TILE_D + tl.arange(0, TILE_D)
+                    mask = (s < S)[:, None] & (d < D)[None, :]
+                    a_offset = (target * S + s)[:, None] * stride_as + h * stride_ah + d[None, :] * stride_ad
+                    tile = tl.load(a_ptr + a_offset, mask=mask)
+                    peer_offset = ring * peer_block + rows[:, None] * peer_row + (rank * H + h) * D + d[None, :]
+                    tl.store(peer + peer_offset, tile, mask=mask)
+
+        # Every tile of this round is in place, on every rank. No second barrier is needed: this
+        # buffer is written again after the next round's barrier, which its readers reach after reading.
+        libshmem_device.barrier_all_vec()
+        for work in range(core, block_work, cores):
+            item = work // ranks
+            # In the order of arrival: the own rank's tile comes first.
+            source = (rank + ranks - work % ranks) % ranks
+            first_h = item // items_block_d * item_h
+            first_block_d = item % items_block_d * item_block_d
+            for h in range(first_h, tl.minimum(first_h + item_h, H)):
+                for block_d in range(first_block_d, tl.minimum(first_block_d + item_block_d, blocks_d)):
+                    rows = tl.arange(0, TILE_S)
+                    s = block_s * TILE_S + rows
+                    d = block_d * TILE_D + tl.arange(0, TILE_D)
+                    mask = (s < S)[:, None] & (d < D)[None, :]
+                    peer_offset = ring * peer_block + rows[:, None] * peer_row + (source * H + h) * D + d[None, :]
+                    tile = tl.load(peer_ptr + peer_offset, mask=mask)
+                    c_offset = s[:, None] * stride_cs + (source * H + h) * stride_ch + d[None, :] * stride_cd
+                    tl.store(c_ptr + c_offset, tile, mask=mask)
+    # Close the launch: the next one starts in buffer 0, which a slower rank may still be reading.
+    libshmem_device.barrier_all_vec()
+
+
+def work_split(S: int, H: int, D: int, *, ranks: int, role_cores: int) -> dict[str, int]:
+    """Positions of each axis that one work item carries.
+
+    A work item starts as all tiles of a round for one rank. One axis after the other joins the work index, until
+    the cores are filled and the idle places of the last wave are at most one in 8 of the items.
+    """
+    extents = {"h": H, "block_d": triton.cdiv(D, TILE_D)}
+    carried = dict(extents)
+    work = ranks
+    for axis, extent in extents.items():
+        if work >= role_cores and 8 * (-work % role_cores) <= work:
+            break
+        work, carried[axis] = work * extent, 1
+    return carried
+
+
+def symmetric_elements(S: int, H: int, D: int, *, ranks: int) -> dict[str, int]:
+    """Elements of each symmetric allocation, on every rank."""
+    return {
+        "peer": BUFFER_NUM * TILE_S * ranks * H * D,
+    }
+
+
+class Workspace:
+    """Symmetric memory for one (S, H, D). Creating and closing it is collective: every rank, the same shape.
+
+    Launches on one workspace may follow each other on one stream without synchronisation between them.
+    Raises ValueError, on every rank, when a negative or too large shape would break 32-bit offsets.
+    """
+
+    def __init__(self, S: int, H: int, D: int):
+        self.rank = dist.get_rank()
+        self.ranks = ranks = dist.get_world_size()
+        self.shape = (S, H, D)
+        self.launches = 0
+        self.cores = 0
+        if min(self.shape) < 0:
+            raise ValueError(f"shape: expected (S, H, D) of at least 0, got {self.shape}")
+        symmetric = symmetric_elements(S, H, D, ranks=ranks)
+        tensors = {"a": ranks * S * H * D, "c": S * ranks * H * D}
+        for name, elements in {**tensors, **symmetric}.items():
+            if elements >= 2**31:
+                raise ValueError(f"{name}: expected fewer than 2**31 elements for 32-bit offsets, got {elements}")
+        device = torch.npu.current_device()
+        self.peer = ash.aclshmem_create_tensor(
+            [max(symmetric["peer"], 1)],
+            dtype=DTYPE,
+            device_id=device,
+        )
+        torch.npu.synchronize()
+        dist.barrier()
+
+    def close(self) -> None:
+        """Free the symmetric memory, when no rank uses it any more."""
+        torch.npu.synchronize()
+        dist.barrier()
+        ash.aclshmem_free_tensor(self.peer)
+
+    def __enter__(self) -> "Workspace":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:  # after a failure here, other ranks may never come to the barrier in close()
+            self.close()
+
+
+def _check(name: str, tensor: torch.Tensor, shape: tuple[int, ...]) -> None:
+    """Raise ValueError unless the tensor has this shape, DTYPE, and elements that 32-bit offsets reach."""
+    if tuple(tensor.shape) != shape or tensor.dtype != DTYPE:
+        raise ValueError(f"{name}: expected {DTYPE} {shape}, got {tensor.dtype} {tuple(tensor.shape)}")
+    reach = sum((extent - 1) * stride for extent, stride in zip(shape, tensor.stride(), strict=True))
+    if reach >= 2**31:
+        raise ValueError(f"{name}: expected its elements within 2**31 of the first one, got strides {tensor.stride()}")
+
+
+def launch(
+    a: torch.Tensor,
+    workspace: Workspace,
+    *,
+    c: torch.Tensor | None = None,
+    cores: int | None = None,
+) -> torch.Tensor:
+    """Enqueue the kernel on the current stream and return `c`, [S, ranks * H, D]. Every rank must launch.
+
+    a      [ranks * S, H, D], any strides
+    c      where to write, any strides; a new tensor if not given
+    cores  vector cores to use, all of them if not given
+
+    A shape with a zero in it is a no-op. Raises ValueError on a wrong shape, dtype or number of cores.
+    """
+    S, H, D = workspace.shape
+    rank, ranks = workspace.rank, workspace.ranks
+    if c is None:
+        c = torch.empty((S, ranks * H, D), dtype=DTYPE, device=a.device)
+    _check("a", a, (ranks * S, H, D))
+    _check("c", c, (S, ranks * H, D))
+    if any(stride == 0 and extent > 1 for extent, stride in zip(c.shape, c.stride(), strict=True)):
+        raise ValueError(f"c: expected a place of its own for each element, got strides {c.stride()}")
+    available = NPUUtils().get_aivector_core_num()
+    cores = available if cores is None else cores
+    # Programs wait for each other: all must be resident.
+    if not 1 <= cores <= available:
+        raise ValueError(f"cores: expected 1 to {available} vector cores, got {cores}")
+    if 0 in workspace.shape:
+        return c
+    workspace.launches += 1
+    workspace.cores = cores
+    carried = work_split(S, H, D, ranks=ranks, role_cores=cores)
+    reverse_all2all_kernel[(cores,)](
+        a,
+        c,
+        workspace.peer,
+        rank,
+        ranks,
+        S,
+        H,
+        D,
+        *a.stride(),
+        *c.stride(),
+        carried["h"],
+        carried["block_d"],
+        TILE_S=TILE_S,
+        TILE_D=TILE_D,
+        BUFFER_NUM=BUFFER_NUM,
+    )
+    return c
+
+
+def dump(workspace: Workspace, path: Path) -> Path:
+    """Write the launch facts to `path` as JSON, also while a launch hangs."""
+    facts = {
+        "kernel": KERNEL,
+        "rank": workspace.rank,
+        "ranks": workspace.ranks,
+        "shape": dict(zip(["S", "H", "D"], workspace.shape, strict=True)),
+        "launches": workspace.launches,
+        "grid": workspace.cores,
+        "vector_cores": NPUUtils().get_aivector_core_num(),
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(facts, indent=2) + "\n")
+    return path
+
+
+def synchronize(workspace: Workspace, *, timeout: float | None = WATCHDOG_SECONDS, dump_dir: Path = Path(".")) -> None:
+    """Wait for the current stream; without a timeout (in seconds) for ever.
+
+    Raises TimeoutError after `timeout`, when it has dumped the workspace to `dump_dir`.
+    """
+    if timeout is None:
+        torch.npu.current_stream().synchronize()
+        return
+    done = torch.npu.Event()
+    done.record()
+    deadline = time.monotonic() + timeout
+    while not done.query():
+        if time.monotonic() > deadline:
+            path = dump(workspace, dump_dir / f"{KERNEL}.rank{workspace.rank}.json")
+            raise TimeoutError(f"launch {workspace.launches} has not ended after {timeout} s: see {path}")
+        time.sleep(0.01)
+
+
+def reverse_all2all(a: torch.Tensor) -> torch.Tensor:
+    """C = Reverse All2All of `a`, in one call that allocates, launches, waits and frees. Every rank must call it.
+
+    `a` is [ranks * S, H, D]; the result is [S, ranks * H, D]. Keep a `Workspace` and `launch` where calls repeat.
+    """
+    ranks = dist.get_world_size()
+    if a.dim() != 3 or a.shape[0] % ranks:
+        raise ValueError(f"a: expected [ranks * S, H, D] on {ranks} ranks, got {tuple(a.shape)}")
+    with Workspace(a.shape[0] // ranks, a.shape[1], a.shape[2]) as workspace:
+        c = launch(a, workspace)
+        synchronize(workspace)
+    return c
+
+
+def reference(inputs: list[torch.Tensor], rank: int) -> torch.Tensor:
+    """C of `rank` from the inputs A of all ranks, in plain torch."""
+    S = inputs[0].shape[0] // len(inputs)
+    return torch.cat([a[rank * S : (rank + 1) * S] for a in inputs], dim=1)
+
+
+def self_check(S: int, H: int, D: int, *, launches: int = 1, seed: int = 0, dump_dir: Path = Path(".")) -> float:
+    """Launch back to back on one workspace, each time on a new input; return this rank's largest absolute error.
+
+    An element that was never written counts as infinitely wrong. Every rank must call it.
+    """
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    generator = torch.Generator().manual_seed(seed * ranks + rank)
+    inputs = [torch.randn((ranks * S, H, D), generator=generator).to(DTYPE).npu() for _ in range(launches)]
+    outputs = [torch.full((S, ranks * H, D), float("nan"), dtype=DTYPE, device=a.device) for a in inputs]
+    with Workspace(S, H, D) as workspace:
+        for a, c in zip(inputs, outputs, strict=True):
+            launch(a, workspace, c=c)
+        synchronize(workspace, dump_dir=dump_dir)
+    error = 0.0
+    for a, c in zip(inputs, outputs, strict=True):
+        gathered = [torch.empty_like(a) for _ in range(ranks)]
+        dist.all_gather(gathered, a)
+        difference = (c.float() - reference(gathered, rank).float()).abs().nan_to_num(nan=float("inf"))
+        error = max(error, difference.max().item() if difference.numel() else 0.0)
+    return error
+
+
+def heap_bytes(S: int, H: int, D: int, *, ranks: int) -> int:
+    """Bytes of symmetric heap that one workspace needs on each rank: whole MiB, and one more for alignment."""
+    elements = symmetric_elements(S, H, D, ranks=ranks)
+    used = elements["peer"] * DTYPE.itemsize
+    return (triton.cdiv(used, 2**20) + 1) * 2**20
+
+
+@contextmanager
+def process_group(heap: int) -> Iterator[None]:
+    """Join the ranks that torchrun started, with `heap` bytes of symmetric memory on each."""
+    rank, ranks, device = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
+    torch.npu.set_device(device)
+    dist.init_process_group(backend="hccl", rank=rank, world_size=ranks)
+    ash.set_conf_store_tls(False, "")
+    attributes = ash.InitAttr()
+    attributes.my_rank = rank
+    attributes.n_ranks = ranks
+    attributes.local_mem_size = heap
+    address = os.environ.get("ASH_MASTER_ADDR", "127.0.0.1")
+    attributes.ip_port = f"tcp://{address}:{os.environ.get('ASH_MASTER_PORT', '8666')}"
+    attributes.option_attr.data_op_engine_type = ash.OpEngineType.MTE
+    status = ash.aclshmem_init(attributes)
+    if status != 0:
+        raise RuntimeError(f"aclshmem_init returned {status} on rank {rank}")
+    yield  # no cleanup after a failure: it is collective, and the other ranks may not come to it
+    # Older releases of the library spell it aclshmem_finialize.
+    finalize = getattr(ash, "aclshmem_finalize", None) or ash.aclshmem_finialize
+    finalize()
+    dist.destroy_process_group()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Check the kernel against its reference on devices. Start it with torchrun, one process for each rank."""
+    parser = argparse.ArgumentParser(description="Check the kernel against its reference on devices.")
+    parser.add_argument("--S", type=int, required=True)
+    parser.add_argument("--H", type=int, required=True)
+    parser.add_argument("--D", type=int, required=True)
+    parser.add_argument("--launches", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args(arguments)
+    shape = (options.S, options.H, options.D)
+    with process_group(heap_bytes(*shape, ranks=int(os.environ["WORLD_SIZE"]))):
+        error = self_check(*shape, launches=options.launches, seed=options.seed)
+    print(f"rank {os.environ['RANK']}: max_abs_err {error}, tolerance {TOLERANCE}")
+    return 0 if error <= TOLERANCE else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
