@@ -8,18 +8,9 @@ from typing import Any
 from fusegen.errors import Fault, PlanError
 from fusegen.plan.evaluate import Conditions, occupancy
 from fusegen.plan.expr import HOST, evaluate, text
-from fusegen.plan.ir import (
-    INT32_LIMIT,
-    SLOT_BYTES,
-    Barrier,
-    BarrierCover,
-    Edge,
-    KernelPlan,
-    Node,
-    Rounds,
-    SignalCover,
-)
+from fusegen.plan.ir import INT32_LIMIT, SLOT_BYTES, BarrierCover, Edge, KernelPlan, SignalCover
 from fusegen.plan.passes.prove import DTYPE_BYTES
+from fusegen.plan.program import Barrier, Node, Rounds
 
 
 @dataclass(frozen=True, slots=True)

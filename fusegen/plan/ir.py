@@ -11,7 +11,7 @@
     Edge       = forward (data ready) or backward (buffer free), from stage to stage, `distance` rounds apart,
                  within a launch or across launches, and the cover that orders it
     Cover      = BarrierCover | SignalCover
-    Node       = Rounds | When | Run | Barrier                       the program: who runs what, in which order
+    Node       = Rounds | When | Run | Barrier                       the program (see plan.program)
     Decision   = rule choice reason section
 
 A fused collective is a pipeline over rounds; in each round stages run over tasks; stages meet in buffers; every
@@ -21,20 +21,19 @@ last one proves that nothing was forgotten. Everything is frozen; a pass returns
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
 
 from fusegen.plan.expr import Expr, Sym
 from fusegen.plan.layout import Axis, Layout
+from fusegen.plan.program import Node
 from fusegen.targets import Target
 
 SLOT_BYTES = 64
 """A signal slot fills one cache line: cores that write different words of one line lose writes (guide 1.3)."""
 SLOT_WORDS = SLOT_BYTES // 8
 INT32_LIMIT = 2**31
-"""Offsets are 32-bit in the kernel: every region must have fewer elements than this (PLATFORM 4.7)."""
+"""Offsets are 32-bit in the kernel: every region must have fewer elements than this (docs/platform.md, hazard 7)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,48 +282,6 @@ class Edge:
     distance: int
     across_launches: bool
     cover: BarrierCover | SignalCover | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """The work loop of a stage, in the round of the surrounding loop (in all rounds, where they are merged)."""
-
-    stage: str
-
-
-@dataclass(frozen=True, slots=True)
-class Barrier:
-    """All vector cores of all ranks meet. `reason` is the comment that the kernel carries."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class When:
-    """`body` on one role's cores (None: on all), in round `step - lag` while there is one (lag None: always)."""
-
-    role: int | None
-    lag: int | None
-    body: tuple[Node, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Rounds:
-    """`body` once a round, and `extra` times more at the end for stages that lag behind."""
-
-    extra: int
-    body: tuple[Node, ...]
-
-
-Node: TypeAlias = Run | Barrier | When | Rounds
-
-
-def walk(nodes: tuple[Node, ...]) -> Iterator[Node]:
-    """All nodes of a program, outer before inner, in text order."""
-    for node in nodes:
-        yield node
-        if isinstance(node, (When, Rounds)):
-            yield from walk(node.body)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from fusegen.plan.ir import Barrier, Edge, Node, Rounds, Run, When
+from fusegen.plan.ir import Edge
+from fusegen.plan.program import Barrier, Node, Rounds, Run, When
 
 Epochs: TypeAlias = dict[tuple[int, str, int], int]
 """Epoch of (launch, stage, round)."""

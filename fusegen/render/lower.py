@@ -6,21 +6,8 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from fusegen.plan.expr import HOST, KERNEL, Binary, Const, Expr, Op, Sym, substitute, symbols, text
-from fusegen.plan.ir import (
-    Access,
-    Barrier,
-    Definition,
-    Granularity,
-    KernelPlan,
-    Node,
-    Peer,
-    Rounds,
-    Run,
-    SlotGroup,
-    Stage,
-    TensorRole,
-    When,
-)
+from fusegen.plan.ir import Access, Definition, Granularity, KernelPlan, Peer, SlotGroup, Stage, TensorRole
+from fusegen.plan.program import Barrier, Node, Rounds, Run, When
 from fusegen.plan.tasks import (
     LAST_WAVE,
     buffer_coordinates,

@@ -27,6 +27,7 @@ Roles = Literal["interleaved", "shared"]
 
 MAX_RANKS: Final = 16
 MAX_BUFFERS: Final = 4
+MAX_DESCRIPTION: Final = 110
 TILE_SIZES: Final = (16, 32, 64, 128, 256, 512, 1024)
 
 
@@ -56,9 +57,11 @@ def _different(ranks: tuple[int, ...]) -> tuple[int, ...]:
     return ranks
 
 
-def _one_line(text: str) -> str:
-    if "\n" in text:
-        raise PydanticCustomError("fusegen_one_line", "several lines")
+def _docstring_line(text: str) -> str:
+    """The text becomes a line of a docstring: it must not end the docstring, and keep within a line of the module."""
+    fits = 0 < len(text) <= MAX_DESCRIPTION and text.isprintable() and text == text.strip()
+    if not fits or '"""' in text or "\\" in text or text.endswith('"'):
+        raise PydanticCustomError("fusegen_docstring_line", "not a line of a docstring")
     return text
 
 
@@ -147,7 +150,11 @@ class SpecBase(SpecModel):
 
     pattern: Annotated[str, Says("the name of a pattern")] = Field(description="The fused collective to generate.")
     description: Annotated[
-        Annotated[str, AfterValidator(_one_line)] | None, Says("a text of one line", "quote it, or end it earlier")
+        Annotated[str, AfterValidator(_docstring_line)] | None,
+        Says(
+            f"one line of 1 to {MAX_DESCRIPTION} characters",
+            "it becomes a line of a docstring: no backslash, no triple or final double quotes, no spaces around it",
+        ),
     ] = Field(
         default=None,
         description="What the kernel is for, in one line; it opens the docstring of the generated module.",

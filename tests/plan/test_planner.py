@@ -10,22 +10,10 @@ import pytest
 from fusegen.errors import PlanError
 from fusegen.plan import KernelPlan
 from fusegen.plan.expr import Sym
-from fusegen.plan.ir import (
-    AllCores,
-    Barrier,
-    BarrierCover,
-    EdgeKind,
-    Granularity,
-    Node,
-    Role,
-    Rounds,
-    Run,
-    SignalCover,
-    When,
-    walk,
-)
+from fusegen.plan.ir import AllCores, BarrierCover, EdgeKind, Granularity, Role, SignalCover
 from fusegen.plan.layout import Axis, Layout
 from fusegen.plan.passes.prove import PlanDefect, prove
+from fusegen.plan.program import Barrier, Node, Rounds, Run, When, walk
 from fusegen.plan.timeline import covers, epochs, unordered
 from fusegen.spec import ReverseAll2All
 from tests.plan.plans import BASE, every_combination, plan_of

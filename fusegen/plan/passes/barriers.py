@@ -1,11 +1,12 @@
-"""Cover edges with barriers: the cheapest program in which every edge crosses one (guide 1.1, PLATFORM 4.1 and 4.2)."""
+"""Cover edges with barriers: the cheapest program in which every edge crosses one (guide 1.1, docs/platform.md, hazards 1 and 2)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
 
-from fusegen.plan.ir import Barrier, BarrierCover, Decision, KernelPlan, Node, Rounds, Run, When, walk
+from fusegen.plan.ir import BarrierCover, Decision, KernelPlan
+from fusegen.plan.program import Barrier, Node, Rounds, Run, When, walk
 from fusegen.plan.timeline import covers
 from fusegen.spec import KernelSpec
 

@@ -12,7 +12,7 @@ def derive_edges(plan: KernelPlan, spec: KernelSpec) -> KernelPlan:
     """Forward edge: a round's tile is read after it was written. Backward edges: it is written over after it was read.
 
     A ring position comes back after `buffer_num` rounds, and again in the next launch on the same workspace, which
-    starts at position 0 whatever the last round of this one was (PLATFORM 4.2).
+    starts at position 0 whatever the last round of this one was (docs/platform.md, hazard 2).
     """
     edges: list[Edge] = []
     for buffer in plan.buffers:

@@ -11,17 +11,8 @@ from collections.abc import Iterator
 from fusegen.errors import Fault, PlanError
 from fusegen.plan.evaluate import Conditions, all_values
 from fusegen.plan.expr import Expr, evaluate, interval
-from fusegen.plan.ir import (
-    INT32_LIMIT,
-    Barrier,
-    BarrierCover,
-    EdgeKind,
-    KernelPlan,
-    SignalCover,
-    Stage,
-    When,
-    walk,
-)
+from fusegen.plan.ir import INT32_LIMIT, BarrierCover, EdgeKind, KernelPlan, SignalCover, Stage
+from fusegen.plan.program import Barrier, When, walk
 from fusegen.plan.tasks import buffer_coordinates, round_definitions, slot_coordinates, work_loop
 from fusegen.plan.timeline import unordered
 from fusegen.spec import KernelSpec

@@ -5,20 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fusegen.plan.expr import Const, Sym, cdiv, product
-from fusegen.plan.ir import (
-    SLOT_WORDS,
-    Decision,
-    Definition,
-    KernelPlan,
-    Node,
-    Protocol,
-    Rounds,
-    Run,
-    SignalCover,
-    SlotGroup,
-    When,
-)
+from fusegen.plan.ir import SLOT_WORDS, Decision, Definition, KernelPlan, Protocol, SignalCover, SlotGroup
 from fusegen.plan.layout import Axis, Layout
+from fusegen.plan.program import Node, Rounds, Run, When
 from fusegen.spec import KernelSpec
 
 

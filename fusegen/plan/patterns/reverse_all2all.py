@@ -1,4 +1,4 @@
-"""Reverse All2All: C_r[s, q * H + h, d] = A_q[r * S + s, h, d] on rank r, for every rank q (PLATFORM 6).
+"""Reverse All2All: C_r[s, q * H + h, d] = A_q[r * S + s, h, d] on rank r, for every rank q.
 
 A round moves one block of TILE_S rows of every (rank, head). `push` stores the tile for each target rank into the
 target's ring buffer; `copy` moves what arrived from each source rank to C.

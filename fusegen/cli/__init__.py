@@ -1,0 +1,30 @@
+"""The command line. A command is one thin function; what it needs beyond click is imported when it runs."""
+
+from __future__ import annotations
+
+import click
+
+from fusegen import __version__
+from fusegen.cli.base import FusegenGroup
+from fusegen.cli.explain import explain
+from fusegen.cli.generated import check, render
+from fusegen.cli.run import run
+from fusegen.cli.workspace import doctor, list_specs, new, schema
+
+
+@click.group(cls=FusegenGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="fusegen")
+def cli() -> None:
+    """Fused collective Triton kernels for Ascend NPUs: rendered from specs, proved on a CPU.
+
+    Exit status: 0 fine, 1 a finding or a difference, 2 a wrong spec or command.
+    """
+
+
+for _command in (list_specs, new, schema, doctor, explain, render, check, run):
+    cli.add_command(_command)
+
+
+def main() -> None:
+    """The console script."""
+    cli(prog_name="fusegen")

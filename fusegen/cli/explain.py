@@ -1,0 +1,84 @@
+"""fusegen explain: what the planner chose and why, and what it amounts to for given ranks, cores and shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import click
+
+from fusegen.cli.base import echo_json, json_option, project_options
+from fusegen.cli.values import check_shape_keys, default_ranks, parse_shape
+from fusegen.errors import UsageError
+from fusegen.project import Project
+
+if TYPE_CHECKING:
+    from fusegen.plan.evaluate import Conditions
+    from fusegen.plan.ir import KernelPlan
+    from fusegen.spec import KernelSpec
+
+
+@click.command()
+@click.argument("spec")
+@click.option("--ranks", type=click.IntRange(1, 16), help="Number of ranks.")
+@click.option("--cores", type=click.IntRange(1), help="Cores that the kernel is launched on.  [default: the target's]")
+@click.option("--role-cores", type=click.IntRange(1), help="Cores of each role, instead of --cores.")
+@click.option("--shape", metavar="K=V,...", help="Tensor sizes, for example S=130,H=3,D=72.")
+@click.option("--set", "overrides", multiple=True, metavar="K=V", help="Change the spec for this plan: tile.d=64.")
+@json_option
+@project_options
+def explain(
+    project: Project,
+    spec: str,
+    ranks: int | None,
+    cores: int | None,
+    role_cores: int | None,
+    shape: str | None,
+    overrides: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Show decisions, buffers, slots, edges and core occupancy of the plan for SPEC.
+
+    The first verification point of the spec supplies ranks and shape where the options leave them out.
+    """
+    from fusegen import report
+    from fusegen.pipeline import plan_spec
+    from fusegen.plan.explain import explain as evaluate
+    from fusegen.spec import load_spec
+
+    if cores is not None and role_cores is not None:
+        raise UsageError("expected --cores or --role-cores, got both of them")
+    loaded = load_spec(project.find_spec(spec), overrides)
+    plan = plan_spec(loaded)
+    given = None if shape is None else parse_shape(shape)
+    conditions = _conditions(plan, loaded.spec, ranks=ranks, cores=cores, role_cores=role_cores, shape=given)
+    explanation = evaluate(plan, conditions)
+    if as_json:
+        echo_json(explanation.as_json())
+    else:
+        report.print_explanation(explanation)
+
+
+def _conditions(
+    plan: KernelPlan,
+    spec: KernelSpec,
+    *,
+    ranks: int | None,
+    cores: int | None,
+    role_cores: int | None,
+    shape: Mapping[str, int] | None,
+) -> Conditions:
+    """Options, then the spec's first verification point for ranks and shape, and the target's cores."""
+    from fusegen.plan.evaluate import Conditions
+
+    point = spec.verify[0]
+    axes = point.shape.model_dump()
+    if shape is not None:
+        check_shape_keys(shape, tuple(axes))
+    roles = plan.launch.roles if plan.launch else 1
+    launched = cores if role_cores is None else role_cores * roles
+    return Conditions(
+        ranks=default_ranks(point.ranks) if ranks is None else ranks,
+        cores=plan.target.vector_cores if launched is None else launched,
+        shape={axis: (shape or axes)[axis] for axis in axes},
+    )

@@ -1,0 +1,87 @@
+"""The commands about the project rather than about one kernel: list, new, schema, doctor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from fusegen.cli.base import echo_json, json_option, project_options
+from fusegen.errors import UsageError, listed, nearest
+from fusegen.project import Project
+
+
+@click.command("list")
+@json_option
+@project_options
+def list_specs(project: Project, as_json: bool) -> None:
+    """List the specs of this project."""
+    from fusegen import report
+    from fusegen.spec import load_specs
+
+    specs = load_specs(project.spec_paths())
+    if as_json:
+        echo_json([report.spec_row(loaded, project) for loaded in specs])
+    else:
+        report.print_specs(specs, project)
+
+
+@click.command()
+@click.argument("pattern")
+@click.option("--name", help="Name of the kernel, and of its file.  [default: PATTERN]")
+@click.option("--force", is_flag=True, help="Overwrite a spec of that name.")
+@project_options
+def new(project: Project, pattern: str, name: str | None, force: bool) -> None:
+    """Write a starting spec for PATTERN, in which comments explain every option."""
+    from fusegen.spec.loader import name_fault
+    from fusegen.spec.model import PATTERNS
+    from fusegen.spec.schema import SCHEMA_FILE, schema_text
+    from fusegen.spec.starter import starter
+
+    if pattern not in PATTERNS:
+        advice = nearest(pattern, PATTERNS)
+        raise UsageError(f"PATTERN: expected {listed(PATTERNS)}, got {pattern}{f' ({advice})' if advice else ''}")
+    name = name or pattern
+    if fault := name_fault(name):
+        raise UsageError(str(fault))
+    file = project.specs / f"{name}.yaml"
+    if file.exists() and not force:
+        advice = "--name chooses another, --force overwrites it"
+        raise UsageError(f"{project.shown(file)}: expected a new file, got an existing one ({advice})")
+    project.specs.mkdir(parents=True, exist_ok=True)
+    for path, text in ((file, starter(pattern)), (project.specs / SCHEMA_FILE, schema_text())):
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+            click.echo(f"wrote {project.shown(path)}")
+
+
+@click.command()
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file instead.")
+def schema(output: Path | None) -> None:
+    """Print the JSON Schema of spec files, with which editors complete and check them."""
+    from fusegen.spec.schema import schema_text
+
+    if output is None:
+        click.echo(schema_text(), nl=False)
+        return
+    try:
+        output.write_text(schema_text(), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"-o: expected a file that can be written, got {output}: {error.strerror}") from None
+
+
+@click.command()
+@json_option
+@project_options
+@click.pass_context
+def doctor(context: click.Context, project: Project, as_json: bool) -> None:
+    """Show what this installation can do, and what to install for the rest."""
+    from fusegen import report
+    from fusegen.doctor import diagnose
+
+    diagnosis = diagnose(project)
+    if as_json:
+        echo_json(diagnosis.to_json())
+    else:
+        report.print_diagnosis(diagnosis)
+    context.exit(0 if diagnosis.ok else 1)

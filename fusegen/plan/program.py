@@ -1,0 +1,52 @@
+"""The program of a plan: who runs which stage in which order, and where all cores meet.
+
+Node = Run(stage) | Barrier(reason) | When(role, lag, body) | Rounds(extra, body)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The work loop of a stage, in the round of the surrounding loop (in all rounds, where they are merged)."""
+
+    stage: str
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """All vector cores of all ranks meet. `reason` is the comment that the kernel carries."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """`body` on one role's cores (None: on all), in round `step - lag` while there is one (lag None: always)."""
+
+    role: int | None
+    lag: int | None
+    body: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """`body` once a round, and `extra` times more at the end for stages that lag behind."""
+
+    extra: int
+    body: tuple[Node, ...]
+
+
+Node: TypeAlias = Run | Barrier | When | Rounds
+
+
+def walk(nodes: tuple[Node, ...]) -> Iterator[Node]:
+    """All nodes of a program, outer before inner, in text order."""
+    for node in nodes:
+        yield node
+        if isinstance(node, (When, Rounds)):
+            yield from walk(node.body)

@@ -1,0 +1,65 @@
+"""The JSON Schema, the starting specs and the specs of this repository agree with each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from fusegen.spec import load_spec
+from fusegen.spec.model import PATTERNS, TILE_SIZES
+from fusegen.spec.schema import SCHEMA_FILE, json_schema, schema_text
+from fusegen.spec.starter import starter
+from fusegen.targets import TARGETS
+
+SPECS = Path(__file__).parents[2] / "specs"
+MODELINE = f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
+
+
+def test_it_is_a_schema_of_draft_2020_12() -> None:
+    schema = json_schema()
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    jsonschema.Draft202012Validator.check_schema(schema)
+
+
+def test_it_is_deterministic_and_checked_in() -> None:
+    assert schema_text() == schema_text()
+    assert (SPECS / SCHEMA_FILE).read_text(encoding="utf-8") == schema_text()
+
+
+def test_every_field_is_described() -> None:
+    for name, definition in json_schema()["$defs"].items():
+        assert definition["description"], name
+        for key, field in definition["properties"].items():
+            assert field.get("description"), f"{name}.{key}"
+
+
+def test_editors_learn_the_possible_values() -> None:
+    definitions = json_schema()["$defs"]
+    assert definitions["Tile"]["properties"]["d"]["enum"] == list(TILE_SIZES)
+    assert definitions["ReverseAll2All"]["properties"]["target"]["enum"] == list(TARGETS)
+    assert definitions["ReverseAll2All"]["properties"]["sync"]["enum"] == ["barrier", "signal"]
+    assert definitions["ReverseAll2All"]["required"] == ["pattern", "dtype", "target", "transport", "sync", "verify"]
+
+
+@pytest.mark.parametrize("path", sorted(SPECS.glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_specs_of_this_repository(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith(MODELINE)
+    jsonschema.validate(yaml.safe_load(text), json_schema())
+    load_spec(path)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_starting_specs_are_valid_and_show_every_field(pattern: str, tmp_path: Path) -> None:
+    text = starter(pattern)
+    path = tmp_path / "x.yaml"
+    path.write_text(text, encoding="utf-8")
+    data: dict[str, Any] = yaml.safe_load(text)
+    assert text.startswith(MODELINE)
+    assert load_spec(path).spec.pattern == pattern
+    assert set(data) == set(PATTERNS[pattern].model_fields)
+    jsonschema.validate(data, json_schema())
