@@ -41,7 +41,7 @@ def explain(
 
     The first verification point of the spec supplies ranks and shape where the options leave them out.
     """
-    from fusegen import report
+    from fusegen.cli import report
     from fusegen.pipeline import plan_spec
     from fusegen.plan.explain import explain as evaluate
     from fusegen.spec import load_spec

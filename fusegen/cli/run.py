@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,43 +12,15 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import click
 
 from fusegen.cli.base import echo_json, json_option, project_options
-from fusegen.cli.values import Size, parse_shape, size_for, size_without_spec
+from fusegen.cli.values import Outcome, Size, parse_shape, size_for, size_without_spec
 from fusegen.errors import UsageError
 from fusegen.project import Project
 
 if TYPE_CHECKING:
     from fusegen.plan import KernelPlan
-    from fusegen.sim import RunResult
     from fusegen.spec import LoadedSpec
 
-
 Schedule = Literal["round-robin", "random"]
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """A finished run: the name of the module, the size it ran with, and what the machine says about it."""
-
-    name: str
-    size: Size
-    result: RunResult
-
-    def to_json(self) -> dict[str, Any]:
-        """The outcome as plain data. The error is null when no output could be compared."""
-        error = self.result.max_abs_err
-        return {
-            "spec": self.name,
-            "ranks": self.size.ranks,
-            "cores": self.size.cores,
-            "shape": dict(self.size.shape),
-            "launches": self.size.launches,
-            "ok": self.result.ok,
-            "max_abs_err": error if error is not None and math.isfinite(error) else None,
-            "findings": [finding.to_json() for finding in self.result.findings],
-            "steps": self.result.steps,
-            "tiles": self.result.tiles,
-            "wall_s": self.result.wall_s,
-        }
 
 
 @click.command()
@@ -92,7 +63,7 @@ def run(
     where there is none, or with --set, the spec is rendered for this run only. Exit status 1: a finding, or wrong
     values.
     """
-    from fusegen import report
+    from fusegen.cli import report
     from fusegen.doctor import require_sim
 
     if (spec is None) != run_all:
@@ -120,7 +91,7 @@ def _simulate(
     name: str, project: Project, overrides: tuple[str, ...], given: dict[str, Any], *, seed: int, schedule: Schedule
 ) -> Outcome:
     """One run of one kernel, with a progress bar on stderr where a person watches."""
-    from fusegen.report import progress_bar
+    from fusegen.cli.report import progress_bar
     from fusegen.sim import run_module
 
     with _subject(name, project, overrides) as subject:

@@ -1,15 +1,17 @@
-"""Values of options that have a syntax of their own, and what a spec supplies where an option is left out."""
+"""Values of options, what a spec supplies where one is left out, and the outcome of a run."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fusegen.errors import UsageError, listed, nearest
 
 if TYPE_CHECKING:
+    from fusegen.sim import RunResult
     from fusegen.spec import KernelSpec
 
 _NUMBER: Final = re.compile(r"\d{1,18}")
@@ -23,6 +25,32 @@ class Size:
     cores: int
     shape: Mapping[str, int]
     launches: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A finished run: the name of the module, the size it ran with, and what the machine says about it."""
+
+    name: str
+    size: Size
+    result: RunResult
+
+    def to_json(self) -> dict[str, Any]:
+        """The outcome as plain data. The error is null when no output could be compared."""
+        error = self.result.max_abs_err
+        return {
+            "spec": self.name,
+            "ranks": self.size.ranks,
+            "cores": self.size.cores,
+            "shape": dict(self.size.shape),
+            "launches": self.size.launches,
+            "ok": self.result.ok,
+            "max_abs_err": error if error is not None and math.isfinite(error) else None,
+            "findings": [finding.to_json() for finding in self.result.findings],
+            "steps": self.result.steps,
+            "tiles": self.result.tiles,
+            "wall_s": self.result.wall_s,
+        }
 
 
 def parse_shape(text: str) -> dict[str, int]:

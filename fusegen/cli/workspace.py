@@ -16,7 +16,7 @@ from fusegen.project import Project
 @project_options
 def list_specs(project: Project, as_json: bool) -> None:
     """List the specs of this project."""
-    from fusegen import report
+    from fusegen.cli import report
     from fusegen.spec import load_specs
 
     specs = load_specs(project.spec_paths())
@@ -76,7 +76,7 @@ def schema(output: Path | None) -> None:
 @click.pass_context
 def doctor(context: click.Context, project: Project, as_json: bool) -> None:
     """Show what this installation can do, and what to install for the rest."""
-    from fusegen import report
+    from fusegen.cli import report
     from fusegen.doctor import diagnose
 
     diagnosis = diagnose(project)

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from fusegen.cli.run import Outcome
+    from fusegen.cli.values import Outcome
     from fusegen.doctor import Diagnosis
     from fusegen.plan.explain import Explanation
     from fusegen.project import Project

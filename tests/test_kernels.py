@@ -1,0 +1,192 @@
+"""Every option of a spec, rendered and run on the emulated machine: values, back-to-back launches, tails, odd sizes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fusegen.project import packaged_templates
+from fusegen.render.environment import render
+from fusegen.sim import RunResult, run_module
+from fusegen.spec import load_specs
+from tests.plan.plans import every_combination, plan_of
+
+ROOT = Path(__file__).parents[1]
+SMALL_TILE = {"s": 16, "d": 16}
+"""Small tiles give small shapes many blocks, so that rings come round and tails are everywhere."""
+
+CONDITIONS: list[tuple[int, int, dict[str, int]]] = [
+    (1, 2, {"S": 1, "H": 1, "D": 1}),
+    (2, 3, {"S": 35, "H": 3, "D": 20}),
+    (3, 2, {"S": 17, "H": 2, "D": 16}),
+    (4, 7, {"S": 80, "H": 1, "D": 33}),
+    (5, 9, {"S": 16, "H": 5, "D": 7}),
+    (6, 4, {"S": 49, "H": 2, "D": 48}),
+    (8, 5, {"S": 33, "H": 1, "D": 17}),
+    (16, 6, {"S": 20, "H": 2, "D": 5}),
+    (2, 40, {"S": 100, "H": 1, "D": 8}),
+]
+"""Ranks, cores and shape: every world size, tails and sizes of one, fewer and more cores than work."""
+
+
+def run_of(folder: Path, changes: dict[str, Any], **conditions: Any) -> RunResult:
+    """Render the base spec with some fields changed, and run it."""
+    module = folder / "kernel.py"
+    module.write_text(render(plan_of(**changes), packaged_templates()))
+    return run_module(module, **conditions)
+
+
+def assert_exact(result: RunResult) -> None:
+    """No findings, and every element moved bit for bit."""
+    assert result.findings == ()
+    assert result.max_abs_err == 0.0
+    assert result.ok
+
+
+@pytest.mark.parametrize("changes", every_combination(), ids=lambda c: "-".join(str(v) for v in c.values()))
+def test_every_combination_under_every_condition(tmp_path: Path, changes: dict[str, Any]) -> None:
+    for seed, (ranks, cores, shape) in enumerate(CONDITIONS):
+        result = run_of(
+            tmp_path,
+            {**changes, "tile": SMALL_TILE},
+            ranks=ranks,
+            cores=cores,
+            shape=shape,
+            launches=3,
+            seed=seed,
+            schedule="random" if seed % 2 else "round-robin",
+        )
+        assert_exact(result)
+        blocks = -(-shape["S"] // 16) * -(-shape["D"] // 16)
+        assert result.tiles == 2 * 3 * ranks * ranks * shape["H"] * blocks
+
+
+@pytest.mark.parametrize("flatten", ["none", "s", "auto"])
+@pytest.mark.parametrize("buffer_num", [1, 2, 3, 4])
+def test_signals_under_many_schedules(tmp_path: Path, flatten: str, buffer_num: int) -> None:
+    changes = {"flatten": flatten, "buffer_num": buffer_num, "tile": SMALL_TILE}
+    for seed in range(8):
+        shape = {"S": 150, "H": 1, "D": 16}
+        result = run_of(tmp_path, changes, ranks=3, cores=30, shape=shape, launches=2, seed=seed, schedule="random")
+        assert_exact(result)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+@pytest.mark.parametrize("tile", [{"s": 16, "d": 256}, {"s": 64, "d": 128}, {"s": 128, "d": 16}])
+@pytest.mark.parametrize("sync", ["barrier", "signal"])
+def test_every_dtype_and_several_tiles(tmp_path: Path, dtype: str, tile: dict[str, int], sync: str) -> None:
+    shape = {"S": 130, "H": 2, "D": 129}
+    assert_exact(
+        run_of(tmp_path, {"dtype": dtype, "tile": tile, "sync": sync}, ranks=3, cores=5, shape=shape, launches=2)
+    )
+
+
+@pytest.mark.parametrize("sync", ["barrier", "signal"])
+def test_strided_input_and_output(tmp_path: Path, sync: str) -> None:
+    """A slice of A with gaps, and a transposed C: the ring buffer must not take over the user's strides."""
+    text = render(plan_of(sync=sync, tile=SMALL_TILE), packaged_templates())
+    for old, new in (
+        (
+            "torch.randn((ranks * S, H, D), generator=generator).to(DTYPE).npu()",
+            "torch.randn((ranks * S, H + 1, 2 * D), generator=generator).to(DTYPE).npu()[:, 1:, ::2]",
+        ),
+        (
+            'torch.full((S, ranks * H, D), float("nan"), dtype=DTYPE, device=a.device)',
+            'torch.full((D, ranks * H, S), float("nan"), dtype=DTYPE, device=a.device).permute(2, 1, 0)',
+        ),
+        ("dist.all_gather(gathered, a)", "dist.all_gather(gathered, a.contiguous())"),
+        ("gathered = [torch.empty_like(a)", "gathered = [torch.empty_like(a.contiguous())"),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    module = tmp_path / "kernel.py"
+    module.write_text(text)
+    assert_exact(run_module(module, ranks=3, cores=6, shape={"S": 35, "H": 2, "D": 20}, launches=2))
+
+
+@pytest.mark.parametrize("shape", [{"S": 0, "H": 2, "D": 8}, {"S": 4, "H": 0, "D": 8}, {"S": 4, "H": 2, "D": 0}])
+@pytest.mark.parametrize("sync", ["barrier", "signal"])
+def test_a_shape_with_a_zero_is_a_no_op(tmp_path: Path, sync: str, shape: dict[str, int]) -> None:
+    result = run_of(tmp_path, {"sync": sync}, ranks=2, cores=4, shape=shape, launches=2)
+    assert_exact(result)
+    assert result.tiles == 0
+
+
+def test_a_single_core_is_enough_where_roles_are_shared(tmp_path: Path) -> None:
+    changes = {"sync": "barrier", "roles": "shared", "tile": SMALL_TILE}
+    assert_exact(run_of(tmp_path, changes, ranks=3, cores=1, shape={"S": 35, "H": 2, "D": 20}, launches=2))
+
+
+@pytest.mark.parametrize("sync", ["barrier", "signal"])
+def test_a_single_core_is_refused_where_roles_need_two(tmp_path: Path, sync: str) -> None:
+    changes = {"sync": sync, "roles": "interleaved"}
+    result = run_of(tmp_path, changes, ranks=2, cores=1, shape={"S": 4, "H": 2, "D": 8})
+    (finding,) = result.findings
+    assert not result.ok
+    assert "cores: expected 2 to 1 vector cores, got 1" in finding.message or "cores: expected" in finding.message
+
+
+def edited(folder: Path, old: str, new: str, **changes: Any) -> Path:
+    """The rendered module with a piece of text replaced, as a careless hand would."""
+    text = render(plan_of(**{"tile": SMALL_TILE, **changes}), packaged_templates())
+    assert old in text
+    module = folder / "kernel.py"
+    module.write_text(text.replace(old, new))
+    return module
+
+
+def test_without_credit_return_the_deadlock_names_the_credit(tmp_path: Path) -> None:
+    for flatten, credit in (("none", "0"), ("auto", "(use + 1) % uses * 2")):
+        module = edited(tmp_path, f"dl.notify(signal_ptr + slot, rank, {credit})", "pass", flatten=flatten)
+        (finding,) = run_module(module, ranks=2, cores=4, shape={"S": 64, "H": 2, "D": 16}).findings
+        assert finding.kind == "Deadlock"
+        assert "credit return missing" in finding.message
+
+
+def test_a_missing_credit_shows_in_the_second_launch_where_no_ring_slot_is_reused_in_the_first(tmp_path: Path) -> None:
+    module = edited(tmp_path, "dl.notify(signal_ptr + slot, rank, 0)", "pass", flatten="none")
+    assert_exact(run_module(module, ranks=2, cores=4, shape={"S": 16, "H": 2, "D": 16}, launches=1))
+    (finding,) = run_module(module, ranks=2, cores=4, shape={"S": 16, "H": 2, "D": 16}, launches=2).findings
+    assert "credit return missing" in finding.message
+
+
+def test_a_grid_beyond_the_cores_names_residency(tmp_path: Path) -> None:
+    for sync in ("barrier", "signal"):
+        module = edited(tmp_path, "[(cores,)]", "[(2 * cores,)]", sync=sync, flatten="auto")
+        (finding,) = run_module(module, ranks=2, cores=4, shape={"S": 64, "H": 4, "D": 16}).findings
+        assert finding.kind in ("Deadlock", "NotResident")
+        assert "residency" in finding.message
+
+
+def test_free_and_ready_alone_are_not_enough_where_rounds_are_merged(tmp_path: Path) -> None:
+    """The reason for numbered uses: with plain 0 and 1, some schedule deadlocks or gives wrong values."""
+    module = edited(tmp_path, "2 * use + 1)", "1)")
+    text = module.read_text().replace("waitValue=2 * use)", "waitValue=0)").replace("(use + 1) % uses * 2)", "0)")
+    assert "use)" not in text
+    module.write_text(text)
+    shape = {"S": 160, "H": 1, "D": 16}
+    results = [run_module(module, ranks=2, cores=40, shape=shape, seed=seed, schedule="random") for seed in range(10)]
+    assert sum(not result.ok for result in results) >= 8
+
+
+def checked_in() -> list[tuple[str, int, int, dict[str, int], int]]:
+    """Every verification point of every spec of this repository, for each of its rank counts."""
+    return [
+        (spec.name, ranks, point.cores, point.shape.model_dump(), point.launches)
+        for spec in load_specs(sorted((ROOT / "specs").glob("*.yaml")))
+        for point in spec.spec.verify
+        for ranks in point.ranks
+    ]
+
+
+@pytest.mark.parametrize(("name", "ranks", "cores", "shape", "launches"), checked_in())
+def test_checked_in_kernels_at_their_verification_points(
+    name: str, ranks: int, cores: int, shape: dict[str, int], launches: int
+) -> None:
+    module = ROOT / "generated" / f"{name}.py"
+    for schedule in ("round-robin", "random"):
+        assert_exact(
+            run_module(module, ranks=ranks, cores=cores, shape=shape, launches=launches, schedule=schedule)  # type: ignore[arg-type]
+        )
