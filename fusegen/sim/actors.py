@@ -1,0 +1,79 @@
+"""Actors: the threads of control of the machine, and what each may wait for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from greenlet import greenlet
+
+from fusegen.sim.findings import ActorName
+
+if TYPE_CHECKING:
+    from fusegen.sim.device import Kernel, Stream
+    from fusegen.sim.memory import Memory
+
+
+@dataclass(slots=True)  # not frozen, which would make every wait slower
+class SlotWait:
+    """dl.wait: `count` slots from byte `address` on, 64 bytes apart, must equal `value`."""
+
+    memory: Memory
+    address: int
+    count: int
+    value: int
+    element_bytes: int
+
+    def addresses(self) -> range:
+        """Byte address of each slot."""
+        return range(self.address, self.address + self.count * 64, 64)
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierWait:
+    """A device barrier, until every program of every rank has arrived."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamWait:
+    """A host waits until a stream has finished `target` operations."""
+
+    stream: Stream
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveWait:
+    """A host waits for the other ranks in a collective."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    """A host sleeps until virtual time `until`, in seconds."""
+
+    until: float
+
+
+Wait = SlotWait | BarrierWait | StreamWait | CollectiveWait | Sleep
+
+
+class Actor:
+    """One greenlet with its name.
+
+    `waiting` is None while it can run. Programs have a kernel and a position in its grid.
+    """
+
+    __slots__ = ("greenlet", "kernel", "name", "position", "waiting")
+
+    def __init__(self, name: ActorName, *, kernel: Kernel | None = None, position: tuple[int, ...] = ()) -> None:
+        self.name = name
+        self.kernel = kernel
+        self.position = position
+        self.waiting: Wait | None = None
+        self.greenlet: greenlet
+
+    @property
+    def is_host(self) -> bool:
+        return self.kernel is None

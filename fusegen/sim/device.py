@@ -1,0 +1,173 @@
+"""The device side of a rank: vector cores, streams, and kernels whose grid runs on the cores in batches.
+
+A kernel's programs start in order as cores become free. Operations of one stream run one after another; different
+streams share the cores.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import prod
+
+from fusegen.sim.actors import Actor, StreamWait
+from fusegen.sim.findings import ActorName, NotResident
+from fusegen.sim.machine import Machine
+
+MAX_PROGRAMS = 65535
+
+
+@dataclass(slots=True, eq=False)
+class Kernel:
+    """One launch: `body` runs one program; `grid` has three axes, axis 0 changes fastest.
+
+    `has_waited` tells that one of its programs had to wait for another program, of this rank or another.
+    """
+
+    name: str
+    grid: tuple[int, int, int]
+    body: Callable[[], None]
+    stream: Stream
+    started: int = 0
+    has_waited: bool = False
+    ended: list[Actor] = field(default_factory=list)
+
+    @property
+    def programs(self) -> int:
+        return prod(self.grid)
+
+    def position(self, program: int) -> tuple[int, int, int]:
+        """Coordinates of a program in the grid."""
+        width, height, _ = self.grid
+        return program % width, program // width % height, program // (width * height)
+
+
+@dataclass(slots=True, eq=False)
+class StreamEvent:
+    """A stream operation that is done when another stream has finished `target` operations."""
+
+    stream: Stream
+    target: int
+
+
+@dataclass(slots=True, eq=False)
+class Stream:
+    """A queue of operations; `submitted` and `finished` count them."""
+
+    submitted: int = 0
+    finished: int = 0
+    queue: deque[Kernel | StreamEvent] = field(default_factory=deque)
+    waiters: list[tuple[int, Actor]] = field(default_factory=list)
+    followers: list[Stream] = field(default_factory=list)
+
+    @property
+    def is_idle(self) -> bool:
+        return self.finished == self.submitted
+
+
+class Device:
+    """The cores and the streams of one rank."""
+
+    def __init__(self, machine: Machine, *, rank: int, cores: int) -> None:
+        self._machine = machine
+        self.rank = rank
+        self.cores = cores
+        self.default_stream = Stream()
+        self.running: list[Kernel] = []
+        self.launched = 0
+        self._busy: dict[Stream, None] = {}
+        self._free = list(range(cores))
+
+    def launch(self, name: str, grid: tuple[int, ...], body: Callable[[], None], stream: Stream) -> None:
+        """Enqueue a kernel; raises RuntimeError for a grid that the runtime rejects."""
+        width, height, depth = axes = (*grid, 1, 1)[:3] if 1 <= len(grid) <= 3 else (0, 0, 0)
+        if min(axes) < 1 or prod(axes) > MAX_PROGRAMS:
+            raise RuntimeError(f"{name}: expected a grid of 1 to {MAX_PROGRAMS} programs, got {tuple(grid)}")
+        self.launched += 1
+        self._submit(stream, Kernel(name, (width, height, depth), body, stream))
+
+    def streams(self) -> list[Stream]:
+        """Streams with operations that have not finished."""
+        return list(self._busy)
+
+    def wait_for(self, stream: Stream, other: Stream, target: int) -> None:
+        """Enqueue on `stream` a wait until `other` has finished `target` operations."""
+        self._submit(stream, StreamEvent(other, target))
+
+    def drain(self, stream: Stream, target: int | None = None) -> None:
+        """Park the current host until a stream has finished `target` operations, by default all of them."""
+        target = stream.submitted if target is None else target
+        if stream.finished < target:
+            stream.waiters.append((target, self._machine.current))
+            self._machine.park(StreamWait(stream, target))
+
+    def _submit(self, stream: Stream, operation: Kernel | StreamEvent) -> None:
+        stream.submitted += 1
+        self._busy[stream] = None
+        stream.queue.append(operation)
+        if len(stream.queue) == 1:
+            self._start(stream)
+
+    def _start(self, stream: Stream) -> None:
+        """Start the operation at the head of a stream."""
+        while stream.queue:
+            head = stream.queue[0]
+            if isinstance(head, Kernel):
+                self.running.append(head)
+                self._fill_cores()
+                return
+            if head.stream.finished < head.target:
+                head.stream.followers.append(stream)
+                return
+            self._finish_head(stream)
+
+    def _finish_head(self, stream: Stream) -> None:
+        stream.queue.popleft()
+        stream.finished += 1
+        if stream.is_idle:
+            del self._busy[stream]
+        for target, actor in stream.waiters:
+            if target == stream.finished:
+                self._machine.wake(actor)
+        stream.waiters = [waiter for waiter in stream.waiters if waiter[0] > stream.finished]
+        followers, stream.followers = stream.followers, []
+        for follower in followers:
+            self._start(follower)
+
+    def _fill_cores(self) -> None:
+        for kernel in self.running:
+            while self._free and kernel.started < kernel.programs:
+                self._start_program(kernel, heapq.heappop(self._free))
+
+    def _start_program(self, kernel: Kernel, core: int) -> None:
+        program = kernel.started
+        kernel.started += 1
+        name = ActorName(rank=self.rank, kind="AIV", core=core, program=program)
+        actor = Actor(name, kernel=kernel, position=kernel.position(program))
+
+        def body() -> None:
+            kernel.body()
+            self._end_program(kernel, actor, core)
+
+        self._machine.spawn(actor, body)
+
+    def _end_program(self, kernel: Kernel, actor: Actor, core: int) -> None:
+        kernel.ended.append(actor)
+        heapq.heappush(self._free, core)
+        if len(kernel.ended) == kernel.programs:
+            if kernel.has_waited and kernel.programs > self.cores:
+                self._machine.note(_not_resident(kernel, cores=self.cores))
+            self.running.remove(kernel)
+            self._finish_head(kernel.stream)
+            self._start(kernel.stream)
+        self._fill_cores()
+
+
+def _not_resident(kernel: Kernel, *, cores: int) -> NotResident:
+    message = (
+        f"{kernel.name} was launched with {kernel.programs} programs on {cores} cores, and its programs wait for "
+        "each other: nothing but luck kept this run from a residency deadlock (guide 2.1)"
+    )
+    return NotResident(message, programs=kernel.programs, cores=cores)

@@ -1,0 +1,296 @@
+"""Why nobody can go on: the blocked actors, and the likely causes by the tables of guide section 2.1.
+
+Each rule is a function from the scene to a Cause or None. `RULES` has them from the most to the least specific; a
+report lists the causes that apply in this order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from fusegen.sim.actors import Actor, BarrierWait, CollectiveWait, SlotWait, StreamWait
+from fusegen.sim.findings import Blocked, Cause, Deadlock, Slot
+from fusegen.sim.heap import POISON_BYTE
+from fusegen.sim.host.process import Hosts
+from fusegen.sim.machine import Machine
+from fusegen.sim.memory import Memory
+from fusegen.sim.signals import DeviceBarrier, SlotRecord, value_at
+from fusegen.sim.slots import SlotNames
+
+SHOWN_ACTORS: Final = 8
+SHOWN_SLOTS: Final = 4
+GUIDE_DEADLOCK: Final = "2.1"
+GUIDE_CREDIT: Final = "1.3"
+
+
+@dataclass(frozen=True, slots=True)
+class StuckSlot:
+    """A slot that `actor` waits for: what it holds and the last device write to it, None if there was none."""
+
+    actor: Actor
+    memory: Memory
+    slot: Slot
+    wanted: int
+    actual: int
+    word_bytes: int
+    record: SlotRecord | None
+
+    def __str__(self) -> str:
+        return f"{self.memory.name} {self.slot} on rank {self.memory.rank}"
+
+    @property
+    def announcement(self) -> SlotRecord | None:
+        """The last write, if it announced data rather than returned a credit."""
+        return self.record if self.record is not None and self.record.line == self.record.first_line else None
+
+
+class Scene:
+    """Everything the rules look at."""
+
+    def __init__(self, machine: Machine, hosts: Hosts, barrier: DeviceBarrier, names: SlotNames) -> None:
+        self.machine = machine
+        self.hosts = hosts.hosts
+        self.arrived = barrier.arrived
+        self.names = names
+        self.blocked = sorted(machine.blocked(), key=_order)
+        self.stuck = [
+            _stuck_slot(actor, actor.waiting, names) for actor in self.blocked if isinstance(actor.waiting, SlotWait)
+        ]
+
+    def where(self, actor: Actor) -> str:
+        """What an actor does now, with its line."""
+        if actor.greenlet.dead:
+            return f"{actor.name} has ended"
+        return f"{actor.name} waits at {self.machine.location_of(actor)}"
+
+
+def _order(actor: Actor) -> tuple[bool, int, int]:
+    """Programs before hosts, by rank and core."""
+    return actor.is_host, actor.name.rank, actor.name.core or 0
+
+
+def _stuck_slot(actor: Actor, wait: SlotWait, names: SlotNames) -> StuckSlot:
+    """The first slot of a wait that does not have its value."""
+    values = {address: value_at(wait.memory, address, wait.element_bytes) for address in wait.addresses()}
+    address = next(address for address, value in values.items() if value != wait.value)
+    record = wait.memory.records.get(address)
+    if record is not None and record.value != values[address]:
+        record = None  # a plain store came later
+    return StuckSlot(actor, wait.memory, names.at(address), wait.value, values[address], wait.element_bytes, record)
+
+
+def diagnose(machine: Machine, hosts: Hosts, barrier: DeviceBarrier, names: SlotNames) -> Deadlock:
+    """The finding for a machine in which some actors wait and none can run."""
+    scene = Scene(machine, hosts, barrier, names)
+    causes = tuple(cause for rule in RULES if (cause := rule(scene)) is not None)
+    blocked = tuple(_blocked(scene, actor) for actor in scene.blocked[:SHOWN_ACTORS])
+    hidden = len(scene.blocked) - len(blocked)
+    lines = [f"{len(scene.blocked)} actors wait and none can go on"]
+    lines += [f"likely cause: {cause}" for cause in causes]
+    lines += [str(entry) for entry in blocked]
+    lines += [f"and {hidden} more: {'; '.join(_grouped(machine, scene.blocked[SHOWN_ACTORS:]))}"] if hidden else []
+    return Deadlock("\n".join(lines), blocked=blocked, blocked_count=len(scene.blocked), causes=causes)
+
+
+def waits_of(machine: Machine) -> list[str]:
+    """What the blocked actors wait for, one entry for each line of code."""
+    return _grouped(machine, machine.blocked())
+
+
+def _grouped(machine: Machine, actors: list[Actor]) -> list[str]:
+    counts = Counter((_role(actor), str(machine.location_of(actor))) for actor in actors)
+    return [
+        f"{role if number == 1 else f'{number} x {role}'} at {line}" for (role, line), number in sorted(counts.items())
+    ]
+
+
+def _role(actor: Actor) -> str:
+    """What an actor waits for, without the details that differ between actors at one line."""
+    match actor.waiting:
+        case CollectiveWait(name=name):
+            return f"rank {actor.name.rank} host in {name}"
+        case StreamWait():
+            return f"rank {actor.name.rank} host for its stream"
+        case BarrierWait():
+            return f"rank {actor.name.rank} program in a device barrier"
+        case _:
+            return f"rank {actor.name.rank} program on a slot"
+
+
+def _blocked(scene: Scene, actor: Actor) -> Blocked:
+    location = scene.machine.location_of(actor)
+    match actor.waiting:
+        case SlotWait() as wait:
+            stuck = _stuck_slot(actor, wait, scene.names)
+            text = f"{stuck} to become {stuck.wanted}, it is {stuck.actual}"
+            return Blocked(actor.name, location, text, slot=stuck.slot, wanted=stuck.wanted, actual=stuck.actual)
+        case BarrierWait():
+            return Blocked(actor.name, location, f"a device barrier ({_arrivals(scene)})")
+        case CollectiveWait(name=name):
+            return Blocked(actor.name, location, f"the other ranks in {name}")
+        case _:
+            return Blocked(actor.name, location, "the kernels on its stream")
+
+
+def residency(scene: Scene) -> Cause | None:
+    """Guide 2.1: deadlock after increasing the grid."""
+    for host in scene.hosts:
+        for kernel in host.device.running:
+            if kernel.started < kernel.programs:
+                first, last = kernel.started, kernel.programs - 1
+                waiting = f"programs {first} to {last} start" if first < last else f"program {first} starts"
+                text = (
+                    f"rank {host.rank} launched {kernel.programs} programs of {kernel.name} on "
+                    f"{host.device.cores} cores: {waiting} only when others end, which wait for them"
+                )
+                return Cause("residency", text, GUIDE_DEADLOCK)
+    return None
+
+
+def _is_poison(stuck: StuckSlot) -> bool:
+    """The slot is as fresh symmetric memory is."""
+    return stuck.record is None and stuck.actual == int.from_bytes(bytes([POISON_BYTE]) * stuck.word_bytes, "little")
+
+
+def slots_not_zeroed(scene: Scene) -> Cause | None:
+    """Guide 2.1: the host missed to zero the signal memory."""
+    for stuck in scene.stuck:
+        if _is_poison(stuck):
+            text = (
+                f"{stuck} holds {stuck.actual:#x}, the content of fresh symmetric memory: the host must zero the slots "
+                "(signal.fill_(0)), then meet the other ranks in a barrier, before the first launch"
+            )
+            return Cause("host zeroing missing", text, GUIDE_DEADLOCK)
+    return None
+
+
+def credit_not_returned(scene: Scene) -> Cause | None:
+    """Guide 2.1: a consumer has read the slot, nobody reset it, and its producer waits for the reset."""
+    read = [
+        (stuck, record)
+        for stuck in scene.stuck
+        if (record := stuck.announcement) and record.seen_by and stuck.actor not in record.seen_by
+    ]
+    if not read:
+        return None
+    stuck, record = read[0]
+    reader = record.seen_by[-1]
+    slots = len({(id(stuck.memory), stuck.slot.index) for stuck, _ in read})
+    text = (
+        f"{stuck} still holds {stuck.actual}, which {record.writer.name} wrote at "
+        f"{scene.machine.location(record.code, record.line)} and {reader.name} has waited for; nobody set the slot to "
+        f"{stuck.wanted}, for which {stuck.actor.name} waits ({scene.where(reader)}; {slots} such slots)"
+    )
+    return Cause("credit return missing", text, f"{GUIDE_CREDIT}, {GUIDE_DEADLOCK}")
+
+
+def announcement_not_read(scene: Scene) -> Cause | None:
+    """Guide 2.1, stuck at a ready value: the consumer did not wait, so it returns no credit either."""
+    unread = [(stuck, record) for stuck in scene.stuck if (record := stuck.announcement) and not record.seen_by]
+    if not unread:
+        return None
+    stuck, record = unread[0]
+    text = (
+        f"{stuck} holds {stuck.actual}, written by {record.writer.name} at "
+        f"{scene.machine.location(record.code, record.line)}, and no wait has seen it, so no credit comes back: "
+        "no consumer waits on this slot for this value, or not yet"
+    )
+    return Cause("announcement without waiter", text, GUIDE_DEADLOCK)
+
+
+def producer_silent(scene: Scene) -> Cause | None:
+    """Guide 2.1, stuck at the old value: nobody notified this slot; a neighbour may have got the value instead."""
+    silent = [stuck for stuck in scene.stuck if stuck.announcement is None and not _is_poison(stuck)]
+    if not silent:
+        return None
+    stuck = min(silent, key=lambda stuck: stuck.wanted)  # later uses of the slot wait for larger values
+    record = stuck.record
+    since = f" since {record.writer.name} at {scene.machine.location(record.code, record.line)}" if record else ""
+    text = (
+        f"{stuck} is still {stuck.actual}{since}; "
+        f"nobody notified the value {stuck.wanted} that {stuck.actor.name} waits for"
+    )
+    stray = [entry for memory in _signal_memories(scene) for entry in _unread(scene, memory, stuck.wanted)]
+    if stray:
+        more = f" and {len(stray) - SHOWN_SLOTS} more" if len(stray) > SHOWN_SLOTS else ""
+        text += (
+            f". {', '.join(stray[:SHOWN_SLOTS])}{more} got {stuck.wanted}, and nobody has waited for it: "
+            "if one of them was meant, the slot address differs between notify and wait"
+        )
+    return Cause("producer did not notify", text, GUIDE_DEADLOCK)
+
+
+def _signal_memories(scene: Scene) -> list[Memory]:
+    """The memories that somebody waits on and their peers, each once."""
+    memories = {id(peer): peer for stuck in scene.stuck for peer in stuck.memory.peers or (stuck.memory,)}
+    return list(memories.values())
+
+
+def _unread(scene: Scene, memory: Memory, value: int) -> list[str]:
+    """Slots of a memory that hold `value` from a notify that no wait has seen."""
+    return [
+        f"{scene.names.at(address)} on rank {memory.rank}"
+        for address, record in sorted(memory.records.items())
+        if record.value == value and not record.seen_by
+    ]
+
+
+def barrier_incomplete(scene: Scene) -> Cause | None:
+    """A device barrier that some programs have not reached: they ended, wait elsewhere, or never started."""
+    if not scene.arrived:
+        return None
+    arrived = {actor for actors in scene.arrived.values() for actor in actors}
+    missing = []
+    for host in scene.hosts:
+        if not host.device.running:
+            missing.append(f"rank {host.rank} runs no kernel")
+        for kernel in host.device.running:
+            missing += [scene.where(actor) for actor in kernel.ended]
+            if kernel.started < kernel.programs:
+                missing.append(f"rank {host.rank} programs {kernel.started} to {kernel.programs - 1}, not started")
+    missing += [scene.where(actor) for actor in scene.blocked if not actor.is_host and actor not in arrived]
+    more = f" and {len(missing) - SHOWN_SLOTS} more" if len(missing) > SHOWN_SLOTS else ""
+    text = f"{_arrivals(scene)}; not there: {'; '.join(missing[:SHOWN_SLOTS])}{more}"
+    return Cause("barrier count mismatch", text, GUIDE_DEADLOCK)
+
+
+def _arrivals(scene: Scene) -> str:
+    """How many programs of each rank have arrived at the open barrier."""
+    counts = []
+    for host in scene.hosts:
+        actors = scene.arrived.get(host.rank, [])
+        kernels = [actor.kernel for actor in actors if actor.kernel] or host.device.running
+        expected = kernels[0].programs if kernels else "?"
+        counts.append(f"rank {host.rank}: {len(actors)} of {expected}")
+    return f"arrived: {', '.join(counts)}"
+
+
+def rank_absent(scene: Scene) -> Cause | None:
+    """A rank that launched fewer kernels than others while somebody waits, or whose host ended early."""
+    most = max(host.device.launched for host in scene.hosts)
+    running = {actor.name.rank: actor for actor in scene.machine.actors if actor.is_host}
+    watchdogs = {failure.actor.name.rank for failure in scene.machine.failures}  # they raised because of the deadlock
+    absent = []
+    for host in scene.hosts:
+        state = scene.where(running[host.rank]) if host.rank in running else f"rank {host.rank} host has ended"
+        if host.device.launched < most:
+            absent.append(
+                f"rank {host.rank} launched {host.device.launched} kernels where others launched {most} ({state})"
+            )
+        elif host.rank not in running and host.rank not in watchdogs:
+            absent.append(state)
+    return Cause("a rank does not take part", "; ".join(absent), GUIDE_DEADLOCK) if absent else None
+
+
+RULES: Final[tuple[Callable[[Scene], Cause | None], ...]] = (
+    residency,
+    slots_not_zeroed,
+    credit_not_returned,
+    barrier_incomplete,
+    producer_silent,
+    announcement_not_read,
+    rank_absent,
+)

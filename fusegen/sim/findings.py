@@ -1,0 +1,221 @@
+"""What a simulation finds: immutable values that name the actor, the source line, the tensor and the slot.
+
+    Finding = Deadlock | OutOfBounds | UseAfterFree | IntegerOverflow | DivisionByZero | StepLimit | MisalignedSlot
+            | NotSymmetric | InvalidPeer | NotResident | CollectiveMismatch | HostError | KernelError
+
+Inside the machine a finding travels as the exception `Found` from the place that notices it, which knows no actor, to
+the actor that was running, which adds who and where. `Found` never leaves `fusegen.sim`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+CoreKind = Literal["AIV", "AIC", "host"]
+
+
+@dataclass(frozen=True, slots=True)
+class ActorName:
+    """One thread of control: the host of a rank, or a program on a core of a rank."""
+
+    rank: int
+    kind: CoreKind
+    core: int | None = None
+    program: int | None = None
+
+    def __str__(self) -> str:
+        if self.kind == "host":
+            return f"rank {self.rank} host"
+        return f"rank {self.rank} core {self.core} {self.kind} program {self.program}"
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A line of the simulated module and its text."""
+
+    file: str
+    line: int
+    source: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: `{self.source}`"
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A signal slot.
+
+    Its index in units of 64 bytes, and its coordinates by axis name when the module names the axes.
+    """
+
+    index: int
+    position: tuple[tuple[str, int], ...] = ()
+
+    def __str__(self) -> str:
+        if not self.position:
+            return f"slot {self.index}"
+        return f"slot {self.index} ({', '.join(f'{axis} {value}' for axis, value in self.position)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Base of all findings. `message` is complete by itself; `actor` and `location` repeat its parts for programs."""
+
+    message: str
+    actor: ActorName | None = None
+    location: Location | None = None
+
+    @property
+    def kind(self) -> str:
+        return type(self).__name__
+
+    def at(self, actor: ActorName, location: Location | None) -> Finding:
+        """This finding with the actor and the line that caused it, also in the message."""
+        where = f"{actor} at {location}" if location else str(actor)
+        return replace(self, message=f"{where}: {self.message}", actor=actor, location=location)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain dicts, lists and scalars, `kind` first."""
+        return {"kind": self.kind, **asdict(self)}
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfBounds(Finding):
+    """An access outside the storage of `tensor`. Indices are elements from the start of the storage, inclusive."""
+
+    tensor: str = ""
+    first: int = 0
+    last: int = 0
+    elements: int = 0
+    slot: Slot | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UseAfterFree(Finding):
+    """An access to symmetric memory that its rank has freed."""
+
+    tensor: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerOverflow(Finding):
+    """A 32-bit result that does not fit, or `//` or `%` of a negative number, where Triton and Python differ."""
+
+    operation: str = ""
+    value: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DivisionByZero(Finding):
+    """`//` or `%` by zero."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepLimit(Finding):
+    """The run did not end within its budget of steps and loop iterations."""
+
+    limit: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MisalignedSlot(Finding):
+    """A wait or notify at an address that is not 64-byte aligned; `word` counts slot words of the element size."""
+
+    tensor: str = ""
+    word: int = 0
+    slot: Slot | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NotSymmetric(Finding):
+    """symm_at, notify or putmem with a pointer that is not into the symmetric heap."""
+
+    tensor: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidPeer(Finding):
+    """A rank argument outside 0 .. ranks - 1."""
+
+    peer: int = 0
+    ranks: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NotResident(Finding):
+    """A kernel whose programs wait for each other ran with more programs than cores, and happened to get through."""
+
+    programs: int = 0
+    cores: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveMismatch(Finding):
+    """Ranks met in different host collectives, or in the same one with different sizes."""
+
+    calls: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HostError(Finding):
+    """Host code raised. `waiting` names what the other ranks were left with."""
+
+    exception: str = ""
+    ranks: tuple[int, ...] = ()
+    trace: tuple[str, ...] = ()
+    waiting: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KernelError(Finding):
+    """Kernel code raised a Python exception: the program is not legal Triton, or a static_assert failed."""
+
+    exception: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """One actor that cannot go on: where it stands, what it waits for, and what it sees instead."""
+
+    actor: ActorName
+    location: Location | None
+    waits_for: str
+    slot: Slot | None = None
+    wanted: int | None = None
+    actual: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.actor} waits for {self.waits_for} at {self.location}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A likely cause of a deadlock and the section of the optimization guide that treats it."""
+
+    name: str
+    explanation: str
+    guide: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.explanation} (guide {self.guide})"
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlock(Finding):
+    """No actor can go on. `blocked` lists the first few of `blocked_count` actors; likelier causes come first."""
+
+    blocked: tuple[Blocked, ...] = ()
+    blocked_count: int = 0
+    causes: tuple[Cause, ...] = ()
+
+
+class Found(Exception):
+    """Carries a finding to the actor that was running. The actor's body catches it; nobody else should."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.message)
+        self.finding = finding

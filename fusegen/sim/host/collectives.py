@@ -1,0 +1,241 @@
+"""torch.distributed: the hosts of all ranks meet, in the order of their calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import torch
+import torch.distributed as dist
+
+from fusegen.sim.actors import Actor, CollectiveWait
+from fusegen.sim.errors import Unsupported
+from fusegen.sim.findings import CollectiveMismatch, Found
+from fusegen.sim.host.process import Host, Hosts
+from fusegen.sim.machine import Machine
+
+Combine = Callable[[list[Any]], list[Any]]
+
+
+@dataclass(slots=True)
+class _Meeting:
+    """One collective: what every rank that has come brings, and the actors that wait."""
+
+    payloads: dict[int, Any] = field(default_factory=dict)
+    names: dict[int, str] = field(default_factory=dict)
+    waiting: list[Actor] = field(default_factory=list)
+    results: list[Any] = field(default_factory=list)
+
+
+class Rendezvous:
+    """Matches the n-th collective of every rank."""
+
+    def __init__(self, machine: Machine, hosts: Hosts) -> None:
+        self._machine = machine
+        self._hosts = hosts
+        self._meetings: dict[int, _Meeting] = {}
+
+    def meet(self, name: str, payload: Any, combine: Combine, *, size: object = None) -> Any:
+        """Park until every rank has come; the last one computes a result for each rank from all payloads by rank.
+
+        `size` must be equal on all ranks.
+        """
+        host = self._hosts.current
+        host.drain()
+        meeting = self._meetings.setdefault(host.collectives, _Meeting())
+        call = name if size is None else f"{name} {size}"
+        meeting.payloads[host.rank] = payload
+        meeting.names[host.rank] = call
+        if len(set(meeting.names.values())) > 1:
+            calls = tuple(f"rank {rank}: {name}" for rank, name in sorted(meeting.names.items()))
+            message = f"collective {host.collectives} differs between ranks: {', '.join(calls)}"
+            raise Found(CollectiveMismatch(message, calls=calls))
+        if len(meeting.payloads) < len(self._hosts.hosts):
+            meeting.waiting.append(self._machine.current)
+            self._machine.park(CollectiveWait(name))
+        else:
+            with torch._C.DisableTorchFunction():
+                meeting.results = combine([meeting.payloads[rank] for rank in sorted(meeting.payloads)])
+            del self._meetings[host.collectives]
+            for actor in meeting.waiting:
+                self._machine.wake(actor)
+        host.collectives += 1
+        return meeting.results[host.rank]
+
+
+UNSUPPORTED: Final = (
+    "all_gather_coalesced",
+    "all_reduce_coalesced",
+    "all_to_all",
+    "batch_isend_irecv",
+    "broadcast_object_list",
+    "gather",
+    "gather_object",
+    "irecv",
+    "isend",
+    "monitored_barrier",
+    "new_group",
+    "recv",
+    "reduce",
+    "reduce_scatter",
+    "reduce_scatter_tensor",
+    "scatter",
+    "scatter_object_list",
+    "send",
+)
+"""Functions of torch.distributed that would need a real process group."""
+
+
+class Distributed:
+    """The functions of torch.distributed on one machine. Collectives over the group of all ranks only, and blocking."""
+
+    def __init__(self, hosts: Hosts, rendezvous: Rendezvous) -> None:
+        self._hosts = hosts
+        self._meet = rendezvous.meet
+        self._ranks = len(hosts.hosts)
+
+    def table(self) -> dict[str, Any]:
+        """torch.distributed."""
+        return {
+            **{name: _unsupported(f"torch.distributed.{name}") for name in UNSUPPORTED},
+            "all_gather": self.all_gather,
+            "all_gather_into_tensor": self.all_gather_into_tensor,
+            "all_gather_object": self.all_gather_object,
+            "all_reduce": self.all_reduce,
+            "all_to_all_single": self.all_to_all_single,
+            "barrier": self.barrier,
+            "broadcast": self.broadcast,
+            "destroy_process_group": self.destroy_process_group,
+            "get_backend": lambda *_: "hccl",
+            "get_rank": self.get_rank,
+            "get_world_size": self.get_world_size,
+            "init_process_group": self.init_process_group,
+            "is_available": lambda: True,
+            "is_initialized": lambda: self._hosts.current.has_process_group,
+        }
+
+    def init_process_group(
+        self, backend: str | None = None, *_: Any, rank: int = -1, world_size: int = -1, **__: Any
+    ) -> None:
+        host = self._hosts.current
+        for name, got, expected in (("rank", rank, host.rank), ("world_size", world_size, self._ranks)):
+            if got not in (-1, expected):
+                raise ValueError(f"init_process_group: expected {name} {expected}, got {got}")
+        self._meet("init_process_group", None, self._nothing)
+        host.has_process_group = True
+
+    def destroy_process_group(self, *_: Any) -> None:
+        self._group("destroy_process_group").has_process_group = False
+
+    def get_rank(self, group: Any = None) -> int:
+        return self._group("get_rank", group).rank
+
+    def get_world_size(self, group: Any = None) -> int:
+        self._group("get_world_size", group)
+        return self._ranks
+
+    def barrier(self, group: Any = None, **_: Any) -> None:
+        self._group("barrier", group)
+        self._meet("barrier", None, self._nothing)
+
+    def all_gather(self, outputs: list[torch.Tensor], tensor: torch.Tensor, group: Any = None) -> None:
+        def combine(payloads: list[tuple[list[torch.Tensor], torch.Tensor]]) -> list[None]:
+            for receivers, _ in payloads:
+                for receiver, (_, sent) in zip(receivers, payloads, strict=True):
+                    receiver.copy_(sent)
+            return self._nothing(payloads)
+
+        self._group("all_gather", group)
+        self._meet("all_gather", (outputs, tensor), combine, size=_size(tensor))
+
+    def all_gather_into_tensor(self, output: torch.Tensor, tensor: torch.Tensor, group: Any = None) -> None:
+        def combine(payloads: list[tuple[torch.Tensor, torch.Tensor]]) -> list[None]:
+            gathered = torch.stack([sent for _, sent in payloads])
+            for receiver, _ in payloads:
+                receiver.copy_(gathered.view(receiver.shape))
+            return self._nothing(payloads)
+
+        self._group("all_gather_into_tensor", group)
+        self._meet("all_gather_into_tensor", (output, tensor), combine, size=_size(tensor))
+
+    def all_gather_object(self, outputs: list[Any], value: Any, group: Any = None) -> None:
+        def combine(payloads: list[tuple[list[Any], Any]]) -> list[None]:
+            for receivers, _ in payloads:
+                receivers[:] = [sent for _, sent in payloads]
+            return self._nothing(payloads)
+
+        self._group("all_gather_object", group)
+        self._meet("all_gather_object", (outputs, value), combine)
+
+    def all_reduce(self, tensor: torch.Tensor, op: Any = dist.ReduceOp.SUM, group: Any = None) -> None:
+        if op not in _REDUCTIONS:
+            raise Unsupported(f"torch.distributed.all_reduce with {op}")
+        reduction = _REDUCTIONS[op]
+
+        def combine(payloads: list[torch.Tensor]) -> list[None]:
+            total = payloads[0].clone()
+            for tensor in payloads[1:]:
+                total = reduction(total, tensor)
+            for tensor in payloads:
+                tensor.copy_(total)
+            return self._nothing(payloads)
+
+        self._group("all_reduce", group)
+        self._meet("all_reduce", tensor, combine, size=_size(tensor))
+
+    def broadcast(self, tensor: torch.Tensor, src: int, group: Any = None) -> None:
+        def combine(payloads: list[torch.Tensor]) -> list[None]:
+            for receiver in payloads:
+                receiver.copy_(payloads[src])
+            return self._nothing(payloads)
+
+        self._group("broadcast", group)
+        self._meet(f"broadcast from {src}", tensor, combine, size=_size(tensor))
+
+    def all_to_all_single(self, output: torch.Tensor, tensor: torch.Tensor, *splits: Any, group: Any = None) -> None:
+        """Equal splits only."""
+        if any(split is not None for split in splits):
+            raise Unsupported("torch.distributed.all_to_all_single with unequal splits")
+
+        def combine(payloads: list[tuple[torch.Tensor, torch.Tensor]]) -> list[None]:
+            parts = [sent.chunk(self._ranks) for _, sent in payloads]
+            for rank, (receiver, _) in enumerate(payloads):
+                receiver.copy_(torch.cat([part[rank] for part in parts]).view(receiver.shape))
+            return self._nothing(payloads)
+
+        self._group("all_to_all_single", group)
+        self._meet("all_to_all_single", (output, tensor), combine, size=_size(tensor))
+
+    def _group(self, name: str, group: Any = None) -> Host:
+        """The current host, which must have joined the group of all ranks."""
+        if group is not None:
+            raise Unsupported(f"torch.distributed.{name} with a group")
+        host = self._hosts.current
+        if not host.has_process_group:
+            raise ValueError(
+                "Default process group has not been initialized, please make sure to call init_process_group."
+            )
+        return host
+
+    def _nothing(self, payloads: list[Any]) -> list[None]:
+        return [None] * self._ranks
+
+
+_REDUCTIONS: Final[dict[Any, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]]] = {
+    dist.ReduceOp.SUM: torch.add,
+    dist.ReduceOp.MAX: torch.maximum,
+    dist.ReduceOp.MIN: torch.minimum,
+    dist.ReduceOp.PRODUCT: torch.mul,
+}
+
+
+def _size(tensor: torch.Tensor) -> str:
+    return f"of {tuple(tensor.shape)} {tensor.dtype}"
+
+
+def _unsupported(name: str) -> Callable[..., Any]:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise Unsupported(name)
+
+    return refuse

@@ -1,0 +1,127 @@
+"""Device tensors: CPU tensors with a mark, and the mode that sees every torch operation of host code.
+
+The mode keeps the mark where the device would keep the data, turns the device "npu" into "cpu" for torch, copies
+where a transfer would, and lets an operation on device tensors wait for the current stream, as the device would order
+it. Looking at metadata does not wait, and neither does an operation on host tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from fusegen.sim.host.process import Hosts
+
+_PROPERTIES: Final = ("shape", "dtype", "device", "layout", "requires_grad", "is_sparse", "ndim", "itemsize", "nbytes")
+_METHODS: Final = (
+    "stride",
+    "numel",
+    "dim",
+    "size",
+    "is_contiguous",
+    "data_ptr",
+    "element_size",
+    "storage_offset",
+    "untyped_storage",
+    "is_floating_point",
+    "__len__",
+)
+METADATA: Final = frozenset(
+    [getattr(torch.Tensor, name).__get__ for name in _PROPERTIES] + [getattr(torch.Tensor, name) for name in _METHODS]
+)
+_DEVICE_PROPERTY: Final = torch.Tensor.device.__get__
+
+
+class NpuDevice(str):
+    """`tensor.device` of a device tensor: a string that torch takes for a device, with the fields of torch.device."""
+
+    __slots__ = ()
+
+    type = "npu"
+
+    @property
+    def index(self) -> int:  # type: ignore[override]
+        return int(self.partition(":")[2] or 0)
+
+
+def is_on_device(tensor: torch.Tensor) -> bool:
+    """The tensor is in device memory."""
+    return getattr(tensor, "_is_on_npu", False)
+
+
+def on_device(tensor: torch.Tensor) -> torch.Tensor:
+    """Mark a tensor as being in device memory."""
+    tensor._is_on_npu = True  # type: ignore[attr-defined]
+    return tensor
+
+
+class NpuMode(TorchFunctionMode):
+    """Stream order and devices for the torch operations of all hosts.
+
+    While an operation is handled torch takes the mode off its stack. A handler that parks puts it back for the time,
+    so that at every switch of actors the mode is in force.
+    """
+
+    def __init__(self, hosts: Hosts) -> None:
+        super().__init__()
+        self._hosts = hosts
+
+    def __torch_function__(
+        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if function in METADATA:
+            if function == _DEVICE_PROPERTY and is_on_device(args[0]):
+                return NpuDevice(f"npu:{self._hosts.current.rank}")
+            return function(*args, **kwargs)
+        if function is torch.device and _names_npu(args[0]):
+            return NpuDevice(args[0])
+        operands = (*args, *kwargs.values())
+        was_on_device = any(map(is_on_device, _tensors(operands)))
+        if was_on_device and not self._hosts.current.stream.is_idle:
+            with self:
+                self._hosts.current.drain()
+        result_on_device = _result_is_on_device(function, operands, was_on_device)
+        on_cpu = {name: _on_cpu(value) for name, value in kwargs.items()}
+        if function in (torch.Tensor.cpu, torch.Tensor.to) and result_on_device != was_on_device:
+            function, on_cpu["copy"] = torch.Tensor.to, True
+            args = args if len(operands) > 1 else (*args, "cpu")
+        result = function(*map(_on_cpu, args), **on_cpu)
+        if result_on_device:
+            for tensor in _tensors((result,)):
+                if not any(tensor is operand for operand in args):  # an operation in place moves nothing
+                    on_device(tensor)
+        return result
+
+
+def _names_npu(value: Any) -> bool:
+    return isinstance(value, str) and value.partition(":")[0] == "npu"
+
+
+def _on_cpu(value: Any) -> Any:
+    """An argument as torch takes it here."""
+    return "cpu" if _names_npu(value) else value
+
+
+def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
+    """The tensors among values and in lists and tuples of them."""
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, list | tuple):
+            yield from _tensors(value)
+
+
+def _result_is_on_device(function: Callable[..., Any], operands: tuple[Any, ...], was_on_device: bool) -> bool:
+    """Where the result of an operation is: where it was told to be, otherwise where its operands are."""
+    if function is torch.Tensor.cpu:
+        return False
+    if any(map(_names_npu, operands)):
+        return True
+    to_host = any(
+        isinstance(value, torch.device) or value == "cpu" for value in operands if isinstance(value, torch.device | str)
+    )
+    return was_on_device and not to_host

@@ -1,0 +1,134 @@
+"""torch_npu: the streams and events of torch.npu. Device tensors are in `tensors`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import torch
+
+from fusegen.sim.device import Stream as DeviceStream
+from fusegen.sim.host.process import Hosts
+from fusegen.sim.machine import Machine
+
+QUERY_SECONDS: Final = 1e-2
+"""Virtual time that an unsuccessful query takes, so that a host that polls without sleeping gets on."""
+
+
+class Npu:
+    """torch.npu of one machine."""
+
+    def __init__(self, machine: Machine, hosts: Hosts) -> None:
+        self._machine = machine
+        self._hosts = hosts
+
+    def table(self) -> dict[str, Any]:
+        """torch.npu."""
+        return {
+            "Event": lambda **_: Event(self._machine, self._hosts),
+            "Stream": lambda *_, **__: Stream(self._hosts, DeviceStream()),
+            "current_device": lambda: self._hosts.current.rank,
+            "current_stream": lambda *_: Stream(self._hosts, self._hosts.current.stream),
+            "default_stream": lambda *_: Stream(self._hosts, self._hosts.current.device.default_stream),
+            "device_count": lambda: len(self._hosts.hosts),
+            "empty_cache": lambda: None,
+            "get_device_name": lambda *_: "Ascend NPU (simulated)",
+            "is_available": lambda: True,
+            "manual_seed": torch.manual_seed,
+            "manual_seed_all": torch.manual_seed,
+            "set_device": self.set_device,
+            "set_stream": self.set_stream,
+            "stream": self.stream,
+            "synchronize": self.synchronize,
+        }
+
+    def set_device(self, device: int | str) -> None:
+        """Accepts the device of this rank only: one process, one device."""
+        index = int(str(device).rpartition(":")[2])
+        if not 0 <= index < len(self._hosts.hosts):
+            raise RuntimeError(f"torch.npu.set_device: expected 0 to {len(self._hosts.hosts) - 1}, got {device}")
+
+    def set_stream(self, stream: Stream) -> None:
+        self._hosts.current.stream = stream.stream
+
+    @contextmanager
+    def stream(self, stream: Stream | None) -> Iterator[None]:
+        """torch.npu.stream: make a stream the current one."""
+        host = self._hosts.current
+        previous = host.stream
+        if stream is not None:
+            host.stream = stream.stream
+        try:
+            yield
+        finally:
+            host.stream = previous
+
+    def synchronize(self, *_: Any) -> None:
+        """Park until every stream of the device is idle."""
+        device = self._hosts.current.device
+        for stream in device.streams():
+            device.drain(stream)
+
+
+class Stream:
+    """torch.npu.Stream."""
+
+    def __init__(self, hosts: Hosts, stream: DeviceStream) -> None:
+        self._hosts = hosts
+        self.stream = stream
+
+    def synchronize(self) -> None:
+        self._hosts.current.device.drain(self.stream)
+
+    def query(self) -> bool:
+        return self.stream.is_idle
+
+    def wait_stream(self, other: Stream) -> None:
+        self._hosts.current.device.wait_for(self.stream, other.stream, other.stream.submitted)
+
+    def wait_event(self, event: Event) -> None:
+        event.wait(self)
+
+    def record_event(self, event: Event) -> Event:
+        event.record(self)
+        return event
+
+
+class Event:
+    """torch.npu.Event; an event that was never recorded is done."""
+
+    def __init__(self, machine: Machine, hosts: Hosts) -> None:
+        self._machine = machine
+        self._hosts = hosts
+        self._stream: DeviceStream | None = None
+        self._target = 0
+        self._time = 0.0
+
+    def record(self, stream: Stream | None = None) -> None:
+        self._stream = stream.stream if stream else self._hosts.current.stream
+        self._target = self._stream.submitted
+        self._time = self._machine.now
+
+    def query(self) -> bool:
+        """The work before the event is done. A query that fails takes a little virtual time."""
+        if self._is_done():
+            return True
+        self._machine.sleep(QUERY_SECONDS)
+        return self._is_done()
+
+    def synchronize(self) -> None:
+        if self._stream is not None:
+            self._hosts.current.device.drain(self._stream, self._target)
+
+    def wait(self, stream: Stream | None = None) -> None:
+        if self._stream is not None:
+            host = self._hosts.current
+            host.device.wait_for(stream.stream if stream else host.stream, self._stream, self._target)
+
+    def elapsed_time(self, end: Event) -> float:
+        """Milliseconds of virtual time between two recordings, which say nothing about the speed of the device."""
+        return (end._time - self._time) * 1e3
+
+    def _is_done(self) -> bool:
+        return self._stream is None or self._stream.finished >= self._target

@@ -1,0 +1,145 @@
+"""triton: kernels and their launch."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from types import FunctionType
+from typing import Any, Final
+from weakref import WeakValueDictionary
+
+import numpy as np
+import torch
+
+from fusegen.sim import dtypes
+from fusegen.sim.errors import Unsupported
+from fusegen.sim.heap import SymmetricHeap
+from fusegen.sim.host.process import Hosts
+from fusegen.sim.host.tensors import is_on_device
+from fusegen.sim.instrument import instrumented
+from fusegen.sim.integers import scalar
+from fusegen.sim.language.functions import cdiv
+from fusegen.sim.machine import Machine
+from fusegen.sim.memory import Memory, Pointer
+from fusegen.sim.tiles import Tile
+
+COMPILER_OPTIONS: Final = frozenset({"debug", "multibuffer", "num_ctas", "num_stages", "num_warps"})
+"""Launch options that guide the compiler and change no result."""
+
+
+class Triton:
+    """The triton module of one machine."""
+
+    def __init__(self, machine: Machine, hosts: Hosts, heap: SymmetricHeap) -> None:
+        self.machine = machine
+        self.hosts = hosts
+        self._heap = heap
+        self._memories: WeakValueDictionary[tuple[int, int], Memory] = WeakValueDictionary()
+
+    def table(self) -> dict[str, Any]:
+        """triton, without its submodules."""
+        return {"cdiv": cdiv, "jit": self.jit, "next_power_of_2": next_power_of_2}
+
+    def jit(self, function: FunctionType | None = None, **_: Any) -> Any:
+        """@triton.jit, with or without options."""
+        if function is None:
+            return self.jit
+        return JITFunction(function, self)
+
+    def argument(self, name: str, value: Any) -> Any:
+        """A launch argument as the kernel sees it."""
+        if isinstance(value, torch.Tensor):
+            return self._pointer(name, value)
+        if isinstance(value, bool) or value is None or isinstance(value, dtypes.DType):
+            return value
+        if isinstance(value, int):
+            return scalar(value)
+        if isinstance(value, float):
+            return Tile(np.asarray(value, np.float32), dtypes.float32)
+        raise TypeError(f"kernel argument {name}: expected a tensor or a number, got {type(value).__name__}")
+
+    def _pointer(self, name: str, tensor: torch.Tensor) -> Pointer:
+        if not is_on_device(tensor):
+            raise ValueError(f"kernel argument {name}: expected a tensor on the device, got one in host memory")
+        with torch._C.DisableTorchFunction():
+            element = dtypes.from_torch(tensor.dtype)
+            if element is None:
+                raise Unsupported(f"kernel argument {name}: {tensor.dtype}")
+            address = tensor.untyped_storage().data_ptr()
+            rank = self.hosts.current.rank
+            memory = self._heap.memory_of(address) or self._memories.get((rank, address))
+            if memory is None:
+                memory = Memory(tensor, rank=rank)
+                self._memories[rank, address] = memory
+            memory.name = name
+            return Pointer(memory, element, int(tensor.storage_offset()), name)
+
+
+class JITFunction:
+    """A kernel: `kernel[grid](...)` launches it on the current stream, `kernel(...)` inside a kernel calls it."""
+
+    def __init__(self, function: FunctionType, triton: Triton) -> None:
+        self.__name__ = function.__name__
+        self.__doc__ = function.__doc__
+        self.fn = function
+        self._triton = triton
+
+    @cached_property
+    def _program(self) -> Callable[..., Any]:
+        return instrumented(self.fn, tick=self._triton.machine.tick)
+
+    @cached_property
+    def _signature(self) -> inspect.Signature:
+        return inspect.signature(self.fn)
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        return self._program(*arguments, **keywords)
+
+    def __getitem__(self, grid: Any) -> Callable[..., None]:
+        return lambda *arguments, **keywords: self._launch(grid, arguments, keywords)
+
+    def _launch(self, grid: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
+        parameters = self._signature.parameters
+        options = {
+            name: value for name, value in keywords.items() if name in parameters or name not in COMPILER_OPTIONS
+        }
+        bound = self._signature.bind(*arguments, **options)
+        bound.apply_defaults()
+        values = [
+            value if _is_constexpr(parameters[name]) else self._triton.argument(name, value)
+            for name, value in bound.arguments.items()
+        ]
+        axes = grid(dict(bound.arguments)) if callable(grid) else grid
+        axes = tuple(axes) if isinstance(axes, list | tuple) else (axes,)
+        program = self._program
+        host = self._triton.hosts.current
+        host.device.launch(self.__name__, axes, lambda: program(*values), host.stream)
+
+
+def _is_constexpr(parameter: inspect.Parameter) -> bool:
+    annotation = parameter.annotation
+    name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    return name.endswith("constexpr")
+
+
+def next_power_of_2(value: int) -> int:
+    """The smallest power of two that is not below `value`."""
+    return 1 if value < 1 else 1 << (value - 1).bit_length()
+
+
+class NPUUtils:
+    """triton.backends.ascend.driver.NPUUtils: core counts of the device."""
+
+    vector_cores: int
+
+    def get_aivector_core_num(self) -> int:
+        return self.vector_cores
+
+    def get_aicore_num(self) -> int:
+        return max(self.vector_cores // 2, 1)
+
+
+def npu_utils(*, vector_cores: int) -> type[NPUUtils]:
+    """The class for a device with so many vector cores."""
+    return type("NPUUtils", (NPUUtils,), {"vector_cores": vector_cores})

@@ -1,0 +1,178 @@
+"""Kernel source, loaded with its operators replaced by checked ones.
+
+    a + b, a - b, a * b, a << b, a // b, a % b, a / b, ~a      ->  functions of `integers` and `tiles`
+    value.to(dtype)                                            ->  cast(value, dtype), which also takes Python numbers
+    range(...)                                                 ->  counter(...)
+    for ...: / while ...:                                      ->  the body starts with tick()
+
+Expressions over constants, tl.constexpr parameters and module-level names stay as they are: Triton computes them
+exactly at compile time. Line numbers are those of the file.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any, Final
+
+from fusegen.sim import integers, tiles
+from fusegen.sim.errors import SimulationError
+
+OPERATORS: Final[Mapping[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]]] = {
+    ast.Add: ("_checked_add", integers.add),
+    ast.Sub: ("_checked_subtract", integers.subtract),
+    ast.Mult: ("_checked_multiply", integers.multiply),
+    ast.LShift: ("_checked_shift_left", integers.shift_left),
+    ast.FloorDiv: ("_checked_floor_divide", integers.floor_divide),
+    ast.Mod: ("_checked_modulo", integers.modulo),
+    ast.Div: ("_true_divide", tiles.true_divide),
+}
+
+
+def instrumented(function: FunctionType, *, tick: Callable[[], None]) -> Callable[..., Any]:
+    """`function`, compiled again from its file with checked operators; it keeps its module's globals and defaults."""
+    code = function.__code__
+    helpers: dict[str, Any] = {name: helper for name, helper in OPERATORS.values()}
+    helpers |= {"_tick": tick, "_cast": tiles.cast, "_counter": integers.counter, "_invert": integers.invert}
+    namespace: dict[str, Any] = {}
+    source = Path(code.co_filename).read_text()
+    factory = _factory(source, code.co_filename, code.co_name, code.co_firstlineno, tuple(helpers))
+    exec(factory, function.__globals__, namespace)
+    result: FunctionType = namespace["_factory"](**helpers)
+    result.__defaults__ = function.__defaults__
+    result.__kwdefaults__ = function.__kwdefaults__
+    return result
+
+
+@lru_cache(maxsize=64)  # every rank loads the same kernels
+def _factory(source: str, path: str, name: str, line: int, helpers: tuple[str, ...]) -> CodeType:
+    """Code that defines `_factory(helpers) -> the instrumented function`, so that helpers are closure variables."""
+    module = ast.parse(source, path)
+    module_names = {name for node in module.body for name in _assigned(node)}
+    definition = _definition(module, path, name, line)
+    definition = _Instrument(_constants(definition, module_names)).function(definition)
+    factory = ast.parse(f"def _factory({', '.join(helpers)}): return {name}").body[0]
+    assert isinstance(factory, ast.FunctionDef)
+    for node in ast.walk(factory):
+        ast.copy_location(node, definition)
+    factory.body.insert(0, definition)
+    return compile(ast.fix_missing_locations(ast.Module([factory], [])), path, "exec")
+
+
+def _definition(module: ast.Module, path: str, name: str, line: int) -> ast.FunctionDef:
+    """The tree of the function; `line` is that of its first decorator."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            if first == line:
+                return node
+    raise SimulationError(f"{path}:{line}: expected the source of kernel {name} in this file")
+
+
+def _assigned(node: ast.AST) -> list[str]:
+    """Names that a statement binds."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return [(alias.asname or alias.name).split(".")[0] for alias in node.names]
+    return [name.id for name in ast.walk(node) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)]
+
+
+def _constants(definition: ast.FunctionDef, module_names: set[str]) -> set[str]:
+    """Names whose value Triton knows when it compiles the function."""
+    parameters = [*definition.args.posonlyargs, *definition.args.args, *definition.args.kwonlyargs]
+    bindings = [name for statement in definition.body for name in _assigned(statement)]
+    local = {parameter.arg for parameter in parameters} | set(bindings)
+    constants = module_names - local
+    constants |= {
+        p.arg for p in parameters if p.annotation and ast.unparse(p.annotation).strip("'").endswith("constexpr")
+    }
+    constants -= set(bindings)
+    for node in ast.walk(definition):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            name = node.targets[0].id
+            if bindings.count(name) == 1 and _is_constant(node.value, constants):
+                constants.add(name)
+    return constants
+
+
+def _is_constant(node: ast.expr, constants: set[str]) -> bool:
+    match node:
+        case ast.Constant():
+            return True
+        case ast.Name(id=name):
+            return name in constants
+        case ast.BinOp(left=left, right=right):
+            return _is_constant(left, constants) and _is_constant(right, constants)
+        case ast.UnaryOp(operand=operand):
+            return _is_constant(operand, constants)
+    return False
+
+
+class _Instrument(ast.NodeTransformer):
+    """Replaces operators, casts and loops inside one function."""
+
+    def __init__(self, constants: set[str]) -> None:
+        self._constants = constants
+
+    def function(self, definition: ast.FunctionDef) -> ast.FunctionDef:
+        """The transformed function, without decorators, annotations and defaults."""
+        definition.body = [self.visit(statement) for statement in definition.body]
+        definition.decorator_list = []
+        definition.returns = None
+        arguments = definition.args
+        for parameter in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+            parameter.annotation = None
+        arguments.defaults = [ast.Constant(None) for _ in arguments.defaults]
+        arguments.kw_defaults = [default and ast.Constant(None) for default in arguments.kw_defaults]
+        return definition
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        if _is_constant(node, self._constants) or type(node.op) not in OPERATORS:
+            return self._inside(node)
+        name, _ = OPERATORS[type(node.op)]
+        return self._call(name, [self.visit(node.left), self.visit(node.right)], node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        if isinstance(node.op, ast.Invert):
+            return self._call("_invert", [self.visit(node.operand)], node)
+        return self._inside(node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
+        if not isinstance(node.target, ast.Name):
+            return node
+        value = ast.copy_location(ast.BinOp(ast.Name(node.target.id, ast.Load()), node.op, node.value), node)
+        return ast.copy_location(ast.Assign([node.target], self.visit(value)), node)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        match node.func:
+            case ast.Attribute(value=value, attr="to"):
+                return self._call("_cast", [value, *node.args], node, node.keywords)
+            case ast.Name(id="range"):
+                node.func = ast.copy_location(ast.Name("_counter", ast.Load()), node.func)
+        return node
+
+    def visit_For(self, node: ast.For) -> ast.stmt:
+        return self._with_tick(node)
+
+    def visit_While(self, node: ast.While) -> ast.stmt:
+        return self._with_tick(node)
+
+    def _with_tick(self, node: ast.For | ast.While) -> ast.stmt:
+        self.generic_visit(node)
+        node.body.insert(0, ast.copy_location(ast.Expr(self._call("_tick", [], node)), node))
+        return node
+
+    def _inside(self, node: ast.expr) -> ast.expr:
+        self.generic_visit(node)
+        return node
+
+    def _call(
+        self, name: str, arguments: list[ast.expr], node: ast.AST, keywords: list[ast.keyword] | None = None
+    ) -> ast.expr:
+        function = ast.Name(name, ast.Load())
+        return ast.fix_missing_locations(ast.copy_location(ast.Call(function, arguments, keywords or []), node))

@@ -1,0 +1,231 @@
+"""The scheduler of the emulated machine: actors, virtual time, and the end of a run.
+
+Every actor is a greenlet. An actor gives up control in two ways: `step` at a scheduling point, after which it is last
+in the queue of runnable actors, and `park` until somebody calls `wake`. Control goes from one actor to the next
+directly; the hub, which runs `Machine.run`, gets it back when nobody can run or an actor ends.
+
+Virtual time is seconds, starts at 0, and advances only when every actor waits and some of them sleep.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from types import CodeType, FrameType, TracebackType
+from typing import Final
+
+from greenlet import GreenletExit, getcurrent, greenlet
+
+from fusegen.errors import FusegenError
+from fusegen.sim.actors import Actor, Sleep, Wait
+from fusegen.sim.findings import Finding, Found, KernelError, Location, StepLimit
+from fusegen.sim.schedule import Schedule
+
+STALL_SECONDS: Final = 600.0
+"""Virtual time without a device step after which sleeping hosts are not waited for any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostFailure:
+    """Host code raised `error`, `stalled` virtual seconds after the last step of any program."""
+
+    actor: Actor
+    error: Exception
+    stalled: float
+
+
+class Machine:
+    """Runs actors until all have ended, nobody can go on, or a finding ends the run.
+
+    `is_source` tells whether a file is simulated source; locations are lines of such files. `resumed` is called with
+    a host actor whenever it gets control back.
+    """
+
+    def __init__(self, schedule: Schedule, *, step_limit: int, is_source: Callable[[str], bool]) -> None:
+        self.runnable: list[Actor] = []
+        self.actors: dict[Actor, None] = {}
+        self.steps = 0
+        self.now = 0.0
+        self.finding: Finding | None = None
+        self.notes: list[Finding] = []
+        self.failures: list[HostFailure] = []
+        self.current: Actor
+        self.resumed: Callable[[Actor], None] = lambda actor: None
+        self._budget = step_limit
+        self._step_limit = step_limit
+        self._pick = schedule.pick
+        self._is_source = is_source
+        self._hub = getcurrent()
+        self._sleeping: list[tuple[float, int, Actor]] = []
+        self._sleeps = count()
+        self._starting: Actor | None = None
+        self._progress_steps = 0
+        self._progress_at = 0.0
+        self._closing = False
+        self._error: FusegenError | None = None
+        self._lines: dict[str, list[str]] = {}
+
+    def spawn(self, actor: Actor, body: Callable[[], None]) -> None:
+        """Add an actor that runs `body`. What it raises is a finding; a FusegenError leaves `run`."""
+        actor.greenlet = greenlet(lambda: self._guarded(actor, body), parent=self._hub)
+        self.actors[actor] = None
+        self.runnable.append(actor)
+
+    def step(self) -> None:
+        """A scheduling point: the schedule decides who goes on."""
+        self.steps += 1
+        self._budget -= 1
+        if self._budget < 0:
+            self._out_of_budget()
+        runnable = self.runnable
+        if not runnable:
+            return
+        actor = self.current
+        runnable.append(actor)
+        chosen = runnable.pop(self._pick(len(runnable)))
+        if chosen is not actor:
+            self._switch_to(chosen)
+
+    def tick(self) -> None:
+        """A loop iteration: counts towards the step limit, without a switch."""
+        self._budget -= 1
+        if self._budget < 0:
+            self._out_of_budget()
+
+    def park(self, wait: Wait) -> None:
+        """Stop the current actor until `wake`."""
+        if self._closing:
+            raise GreenletExit
+        actor = self.current
+        actor.waiting = wait
+        runnable = self.runnable
+        if runnable:
+            self._switch_to(runnable.pop(self._pick(len(runnable))))
+        else:
+            self._hub.switch()
+        if actor.kernel is None:
+            self.resumed(actor)
+
+    def wake(self, actor: Actor) -> None:
+        """Make a parked actor runnable again."""
+        actor.waiting = None
+        self.runnable.append(actor)
+
+    def sleep(self, seconds: float) -> None:
+        """Park the current actor for a stretch of virtual time."""
+        until = self.now + max(seconds, 0.0)
+        heapq.heappush(self._sleeping, (until, next(self._sleeps), self.current))
+        self.park(Sleep(until))
+
+    @property
+    def stalled(self) -> float:
+        """Virtual seconds since a program made its last step, with every actor waiting or asleep."""
+        return self.now - self._progress_at if self.steps == self._progress_steps else 0.0
+
+    def run(self) -> None:
+        """Run until nothing more can happen; `finding`, `failures` and the actors that still wait tell the outcome.
+
+        Raises the FusegenError that an actor raised, such as Unsupported.
+        """
+        while self.finding is None and self._error is None:
+            if self._starting is not None:
+                actor, self._starting = self._starting, None
+                actor.greenlet.switch()
+            elif self.runnable:
+                self.current = actor = self.runnable.pop(self._pick(len(self.runnable)))
+                actor.greenlet.switch()
+            elif self._sleeping and self.stalled < STALL_SECONDS:
+                self._advance_clock()
+            else:
+                break
+        if self._error is not None:
+            raise self._error
+
+    def _switch_to(self, actor: Actor) -> None:
+        """Give control to another actor. The hub starts new ones: a greenlet inherits its starter's stack depth."""
+        self.current = actor
+        if actor.greenlet:
+            actor.greenlet.switch()
+        else:
+            self._starting = actor
+            self._hub.switch()
+
+    def _advance_clock(self) -> None:
+        if self.steps != self._progress_steps:
+            self._progress_steps, self._progress_at = self.steps, self.now
+        self.now = self._sleeping[0][0]
+        while self._sleeping and self._sleeping[0][0] <= self.now:
+            self.wake(heapq.heappop(self._sleeping)[2])
+
+    def close(self) -> None:
+        """End every actor that has not ended."""
+        self._closing = True
+        self.runnable.clear()
+        for actor in list(self.actors):
+            if not actor.greenlet.dead:
+                self.current = actor
+                actor.greenlet.throw(GreenletExit)
+
+    def blocked(self) -> list[Actor]:
+        """Actors that wait for something other than time, in the order in which they were created."""
+        return [actor for actor in self.actors if actor.waiting is not None and not isinstance(actor.waiting, Sleep)]
+
+    def report(self, finding: Finding, *, trace: TracebackType | None = None) -> None:
+        """Keep the first finding; the run ends when the current actor does."""
+        if self.finding is None:
+            self.finding = finding.at(self.current.name, self.location_of_trace(trace))
+
+    def note(self, finding: Finding) -> None:
+        """Keep a finding that does not end the run, once."""
+        if finding not in self.notes:
+            self.notes.append(finding)
+
+    def location_of(self, actor: Actor) -> Location | None:
+        """The line of simulated source at which a suspended actor stands."""
+        frame: FrameType | None = actor.greenlet.gr_frame
+        while frame is not None:
+            if self._is_source(frame.f_code.co_filename):
+                return self.location(frame.f_code, frame.f_lineno)
+            frame = frame.f_back
+        return None
+
+    def location_of_trace(self, trace: TracebackType | None) -> Location | None:
+        """The innermost line of simulated source in a traceback."""
+        location = None
+        while trace is not None:
+            code = trace.tb_frame.f_code
+            if self._is_source(code.co_filename):
+                location = self.location(code, trace.tb_lineno)
+            trace = trace.tb_next
+        return location
+
+    def location(self, code: CodeType, line: int) -> Location:
+        """A line of a simulated file with its text."""
+        name = code.co_filename
+        if name not in self._lines:
+            self._lines[name] = Path(name).read_text().splitlines()
+        lines = self._lines[name]
+        return Location(Path(name).name, line, lines[line - 1].strip() if line <= len(lines) else "")
+
+    def _guarded(self, actor: Actor, body: Callable[[], None]) -> None:
+        try:
+            body()
+        except Found as found:
+            self.report(found.finding, trace=found.__traceback__)
+        except FusegenError as error:
+            self._error = error
+        except Exception as error:  # the code under test may raise anything
+            if actor.is_host:
+                self.failures.append(HostFailure(actor, error, self.stalled))
+            else:
+                message = f"{type(error).__name__}: {error}"
+                self.report(KernelError(message, exception=type(error).__name__), trace=error.__traceback__)
+        del self.actors[actor]
+
+    def _out_of_budget(self) -> None:
+        limit = self._step_limit
+        message = f"the run did not end within {limit} steps and loop iterations: an endless loop, or raise step_limit"
+        raise Found(StepLimit(message, limit=limit))

@@ -1,0 +1,340 @@
+"""Memory of the machine and the one place that every access passes.
+
+`Memory` is the storage of one torch tensor on one rank; a `Pointer` is a place in it, or a tile of places. `AccessPort`
+turns a pointer and a mask into the lanes that are touched, checks them, and tells the observers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
+import torch
+
+from fusegen.sim.affine import Affine, BoxMask, Shape, broadcast_shapes
+from fusegen.sim.dtypes import DType, PointerType, uint8
+from fusegen.sim.findings import Found, OutOfBounds, Slot, UseAfterFree
+from fusegen.sim.integers import INT32_MAX, INT32_MIN, overflow
+from fusegen.sim.tiles import Tile, dense, wrap
+
+if TYPE_CHECKING:
+    from fusegen.sim.actors import Actor
+    from fusegen.sim.signals import SlotRecord
+
+SLOT_BYTES: Final = 64
+
+AccessKind = Literal["load", "store", "atomic", "signal"]
+
+
+class Memory:
+    """The bytes of one tensor storage on one rank.
+
+    `name` is that of the kernel parameter it was last passed as. `peers` are the memories of the same symmetric
+    allocation by rank, None for plain memory. `waiters` are the actors that wait for a word, `records` the last
+    device write to it, both by byte address.
+    """
+
+    __slots__ = ("__weakref__", "buffer", "bytes", "freed", "name", "owner", "peers", "rank", "records", "waiters")
+
+    def __init__(self, tensor: torch.Tensor, *, rank: int) -> None:
+        storage = tensor.untyped_storage()
+        with torch._C.DisableTorchFunction():
+            self.bytes: np.ndarray = torch.empty(0, dtype=torch.uint8).set_(storage).numpy()
+        self.buffer = self.bytes.data
+        self.owner = storage
+        self.rank = rank
+        self.name = ""
+        self.peers: tuple[Memory, ...] | None = None
+        self.freed = False
+        self.waiters: dict[int, list[Actor]] = {}
+        self.records: dict[int, SlotRecord] = {}
+
+    def elements(self, dtype: DType) -> int:
+        """Whole elements of a type that fit."""
+        return self.bytes.size // dtype.itemsize
+
+
+class Pointer:
+    """`offset` elements into a memory: an int for a scalar pointer, an Affine or an int64 array for a tile of pointers.
+
+    `narrow` is the last 32-bit index added to it of which some lane wraps: harmless only where the mask excludes the
+    lane.
+    """
+
+    __slots__ = ("element", "memory", "name", "narrow", "offset")
+
+    def __init__(
+        self, memory: Memory, element: DType, offset: int | Affine | np.ndarray, name: str, narrow: Affine | None = None
+    ) -> None:
+        self.memory = memory
+        self.element = element
+        self.offset = offset
+        self.name = name
+        self.narrow = narrow
+
+    @property
+    def dtype(self) -> PointerType:
+        return PointerType(self.element)
+
+    @property
+    def shape(self) -> Shape:
+        return () if isinstance(self.offset, int) else self.offset.shape
+
+    def __add__(self, index: Any) -> Pointer:
+        offset = self.offset
+        if type(index) is Affine:
+            narrow = self.narrow if index.fits() else index
+            total: int | Affine | np.ndarray
+            if isinstance(offset, int):
+                total = Affine(index.base + offset, index.coefs, index.shape, True)
+            elif isinstance(offset, Affine):
+                total = offset + index
+            else:
+                total = offset + index.to_tile().data
+            return Pointer(self.memory, self.element, total, self.name, narrow)
+        if isinstance(index, int):
+            return Pointer(self.memory, self.element, offset + int(index), self.name, self.narrow)
+        if isinstance(index, Tile) and index.dtype.is_int():
+            start = offset.to_tile().data if isinstance(offset, Affine) else offset
+            return Pointer(self.memory, self.element, start + index.data.astype(np.int64), self.name, self.narrow)
+        return NotImplemented
+
+    __radd__ = __add__
+
+    def __sub__(self, index: Any) -> Pointer:
+        return self.__add__(-index)
+
+    def __getitem__(self, key: Any) -> Pointer:
+        if isinstance(self.offset, int):
+            raise TypeError("a scalar pointer cannot be indexed: use tl.load(pointer + index)")
+        offset = self.offset[key]
+        return Pointer(self.memory, self.element, offset, self.name, self.narrow)
+
+    def to(self, dtype: PointerType, bitcast: bool = False) -> Pointer:
+        """Cast to a pointer to another element type; the offset must be a whole number of those."""
+        if not isinstance(dtype, PointerType):
+            raise TypeError("a pointer can be cast to another pointer type only")
+        if not isinstance(self.offset, int):
+            raise TypeError("only a scalar pointer can be cast")
+        offset, rest = divmod(self.offset * self.element.itemsize, dtype.element_ty.itemsize)
+        if rest:
+            raise ValueError(f"{self.name}: address is not a multiple of {dtype.element_ty.itemsize} bytes")
+        return Pointer(self.memory, dtype.element_ty, offset, self.name)
+
+    def address(self) -> int:
+        """Byte address of a scalar pointer inside its memory."""
+        if not isinstance(self.offset, int):
+            raise TypeError(f"{self.name}: expected a scalar pointer, got a tile of pointers")
+        return self.offset * self.element.itemsize
+
+    def at(self, memory: Memory) -> Pointer:
+        """The same offset in another memory."""
+        return Pointer(memory, self.element, self.offset, self.name, self.narrow)
+
+
+Lanes = int | Affine | np.ndarray
+"""Touched elements of a memory: one, a strided box, or any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What an observer is told about each access, before it happens."""
+
+    actor: Actor
+    memory: Memory
+    element: DType
+    lanes: Lanes
+    kind: AccessKind
+
+
+class AccessPort:
+    """Loads and stores of all actors. Observers receive every access; they cannot change it."""
+
+    def __init__(self, running: Callable[[], Actor]) -> None:
+        self._running = running
+        self.observers: list[Callable[[Access], None]] = []
+
+    def access(self, pointer: Pointer, lanes: Lanes, low: int, high: int, kind: AccessKind) -> None:
+        """Check that elements low to high, the extremes of `lanes`, exist; then tell the observers."""
+        memory = pointer.memory
+        if low < 0 or (high + 1) * pointer.element.itemsize > memory.bytes.size:
+            raise out_of_bounds(pointer, low, high)
+        if memory.freed:
+            raise Found(
+                UseAfterFree(
+                    f"{pointer.name}: the symmetric memory is freed on rank {memory.rank}", tensor=pointer.name
+                )
+            )
+        if self.observers:
+            access = Access(self._running(), memory, pointer.element, lanes, kind)
+            for observe in self.observers:
+                observe(access)
+
+    def load(self, pointer: Pointer, mask: Any, other: Any) -> Any:
+        """Values at the pointer. Lanes that the mask excludes are `other`, or unspecified: NaN, or a huge integer."""
+        element = pointer.element
+        offset = pointer.offset
+        if isinstance(offset, int):
+            if mask is not None and not mask:
+                return wrap(_filled((), element, other)[()], element)
+            self.access(pointer, offset, offset, offset, "load")
+            return wrap(_view(pointer, offset, (), ())[()], element)
+        if type(offset) is Affine:
+            if mask is None:
+                return Tile(self._box_view(pointer, offset, "load").copy(), element)
+            if isinstance(mask, bool):
+                mask = _uniform(mask, offset.shape)
+            if type(mask) is BoxMask:
+                shape = broadcast_shapes(offset.shape, mask.shape)
+                offset = offset.broadcast_to(shape)
+                if mask.upper == shape and mask.is_full:
+                    return Tile(self._box_view(pointer, offset, "load").copy(), element)
+                data = _filled(shape, element, other)
+                mask = mask.broadcast_to(shape)
+                if not mask.is_empty:
+                    data[mask.slices()] = self._box_view(pointer, _clip(offset, mask), "load")
+                return Tile(data, element)
+        offsets, lanes = _dense_lanes(pointer, mask)
+        data = _filled(offsets.shape, element, other)
+        chosen = offsets[lanes]
+        if chosen.size:
+            self._check_dense(pointer, chosen, "load")
+            data[lanes] = _flat(pointer)[chosen]
+        return Tile(data, element)
+
+    def store(self, pointer: Pointer, value: Any, mask: Any) -> None:
+        """Write the lanes that the mask includes."""
+        offset = pointer.offset
+        if isinstance(offset, int):
+            if mask is None or mask:
+                self.access(pointer, offset, offset, offset, "store")
+                _view(pointer, offset, (), ())[...] = _converted(value, pointer.element)
+            return
+        data = _converted(value, pointer.element)
+        if type(offset) is Affine:
+            if mask is None:
+                self._box_view(pointer, offset, "store")[...] = data
+                return
+            if isinstance(mask, bool):
+                mask = _uniform(mask, offset.shape)
+            if type(mask) is BoxMask:
+                shape = offset.shape
+                if mask.upper == shape and mask.is_full:
+                    self._box_view(pointer, offset, "store")[...] = data
+                    return
+                mask = mask.broadcast_to(shape)
+                if not mask.is_empty:
+                    if data.shape != shape:
+                        data = np.broadcast_to(data, shape)
+                    self._box_view(pointer, _clip(offset, mask), "store")[...] = data[mask.slices()]
+                return
+        offsets, lanes = _dense_lanes(pointer, mask)
+        chosen = offsets[lanes]
+        if chosen.size:
+            self._check_dense(pointer, chosen, "store")
+            _flat(pointer)[chosen] = np.broadcast_to(data, offsets.shape)[lanes]
+
+    def accumulate(self, pointer: Pointer, value: Any, mask: Any) -> None:
+        """Add to every included lane; lanes that meet at one address all count."""
+        offsets, lanes = _dense_lanes(pointer, mask)
+        chosen = offsets[lanes]
+        if chosen.size:
+            self._check_dense(pointer, chosen, "atomic")
+            np.add.at(_flat(pointer), chosen, np.broadcast_to(_converted(value, pointer.element), offsets.shape)[lanes])
+
+    def copy(self, destination: Pointer, source: Pointer, size: int) -> None:
+        """Copy `size` bytes between two scalar pointers."""
+        if size <= 0:
+            raise ValueError(f"expected a positive number of bytes, got {size}")
+        views = []
+        accesses: tuple[tuple[Pointer, AccessKind], ...] = ((source, "load"), (destination, "store"))
+        for pointer, kind in accesses:
+            first = pointer.address()
+            as_bytes = Pointer(pointer.memory, uint8, first, pointer.name)
+            self.access(as_bytes, Affine(first, (1,), (size,), True), first, first + size - 1, kind)
+            views.append(pointer.memory.bytes[first : first + size])
+        views[1][...] = views[0]
+
+    def _box_view(self, pointer: Pointer, index: Affine, kind: AccessKind) -> np.ndarray:
+        """The touched elements as a strided view, checked."""
+        low, high = index.bounds()
+        if pointer.narrow is not None and (low < INT32_MIN or high > INT32_MAX):
+            raise overflow(f"index into {pointer.name}", high if high > INT32_MAX else low)
+        self.access(pointer, index, low, high, kind)
+        return _view(pointer, index.base, index.coefs, index.shape)
+
+    def _check_dense(self, pointer: Pointer, offsets: np.ndarray, kind: AccessKind) -> None:
+        self.access(pointer, offsets, int(offsets.min()), int(offsets.max()), kind)
+
+
+def out_of_bounds(pointer: Pointer, low: int, high: int, *, slot: Slot | None = None) -> Found:
+    """The finding for elements low to high of a memory that has fewer."""
+    elements = pointer.memory.elements(pointer.element)
+    span = f"element {low}" if low == high else f"elements {low} to {high}"
+    where = f" ({slot})" if slot else ""
+    return Found(
+        OutOfBounds(
+            f"{pointer.name}: {span}{where} on rank {pointer.memory.rank}, expected 0 to {elements - 1}",
+            tensor=pointer.name,
+            first=low,
+            last=high,
+            elements=elements,
+            slot=slot,
+        )
+    )
+
+
+def _clip(index: Affine, mask: BoxMask) -> Affine:
+    """The part of an index inside a box that is not empty."""
+    base = index.base
+    for coef, low in zip(index.coefs, mask.lower, strict=True):
+        base += coef * low
+    extents = tuple([high - low for low, high in zip(mask.lower, mask.upper, strict=True)])
+    return Affine(base, index.coefs, extents, True)
+
+
+def _view(pointer: Pointer, offset: int, coefs: Shape, extents: Shape) -> np.ndarray:
+    dtype = pointer.element.numpy
+    size = dtype.itemsize
+    return np.ndarray(extents, dtype, pointer.memory.bytes, offset * size, tuple([coef * size for coef in coefs]))
+
+
+def _flat(pointer: Pointer) -> np.ndarray:
+    return _view(pointer, 0, (1,), (pointer.memory.elements(pointer.element),))
+
+
+def _dense_lanes(pointer: Pointer, mask: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Element offsets and included lanes of a tile of pointers, as arrays of one shape."""
+    offset = pointer.offset
+    offsets = offset.to_tile().data if isinstance(offset, Affine) else np.asarray(offset)
+    lanes = np.True_ if mask is None else dense(mask).data.astype(np.bool_)
+    shape = np.broadcast_shapes(offsets.shape, lanes.shape)
+    return np.broadcast_to(offsets, shape), np.broadcast_to(lanes, shape)
+
+
+def _uniform(included: bool, shape: Shape) -> BoxMask:
+    """A scalar mask on a tile."""
+    return BoxMask((0,) * len(shape), shape if included else (0,) * len(shape), shape)
+
+
+def _filled(shape: Shape, element: DType, other: Any) -> np.ndarray:
+    """A tile to load into: `other`, or what shows when it is used by mistake."""
+    if other is not None:
+        data = np.empty(shape, element.numpy)
+        data[...] = dense(other).data
+        return data
+    if element.kind == "float":
+        return np.full(shape, np.nan, element.numpy)
+    return np.full(shape, True if element.kind == "bool" else np.iinfo(element.numpy).max // 2, element.numpy)
+
+
+def _converted(value: Any, element: DType) -> np.ndarray:
+    """A value to store, as an array of the element type."""
+    if isinstance(value, Pointer):
+        raise TypeError("a pointer cannot be stored")
+    if type(value) is Tile and value.dtype is element:
+        return value.data
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.asarray(dense(value).data).astype(element.numpy)

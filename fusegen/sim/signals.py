@@ -1,0 +1,151 @@
+"""Signal slots and device barriers: waiting is event driven, a write wakes those whose value it brings.
+
+A slot is one word at the start of a 64-byte line. dl.wait spins until each of its slots equals a value; an actor that
+is woken looks again when its turn comes, since the value may have changed in between, as it may between two polls of
+a core.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from struct import Struct
+from types import CodeType
+from typing import Final
+
+from fusegen.sim.actors import Actor, BarrierWait, SlotWait
+from fusegen.sim.affine import Affine
+from fusegen.sim.findings import Found, MisalignedSlot, Slot
+from fusegen.sim.machine import Machine
+from fusegen.sim.memory import SLOT_BYTES, AccessPort, Memory, Pointer, out_of_bounds
+
+WORDS: Final = {4: Struct("<i"), 8: Struct("<q")}
+"""Slot words by their size in bytes."""
+
+
+@dataclass(slots=True)
+class SlotRecord:
+    """The last device write to a slot, and the actors whose waits have seen it.
+
+    `first_line` is where the slot was written for the first time: a slot starts free, so that line announces data,
+    and other lines return credits.
+    """
+
+    writer: Actor
+    value: int
+    code: CodeType
+    line: int
+    first_line: int
+    seen_by: list[Actor] = field(default_factory=list)
+
+
+class Signals:
+    """Waits and notifies of all actors."""
+
+    def __init__(self, machine: Machine, port: AccessPort) -> None:
+        self._machine = machine
+        self._port = port
+
+    def wait(self, pointer: Pointer, count: int, value: int) -> None:
+        """Park the current actor until `count` slots from `pointer` on equal `value`."""
+        memory, address = pointer.memory, pointer.address()
+        self._check(pointer, address, count)
+        actor = self._machine.current
+        wait = SlotWait(memory, address, count, value, pointer.element.itemsize)
+        while not is_satisfied(wait):
+            for slot in wait.addresses():
+                memory.waiters.setdefault(slot, []).append(actor)
+            if actor.kernel is not None:
+                actor.kernel.has_waited = True
+            self._machine.park(wait)
+            for slot in wait.addresses():
+                memory.waiters[slot].remove(actor)
+        for slot in wait.addresses():
+            record = memory.records.get(slot)
+            if record is not None:
+                record.seen_by.append(actor)
+
+    def notify(self, pointer: Pointer, value: int) -> None:
+        """Write a slot and wake the actors that wait for this value. The caller of the builtin is two frames up."""
+        memory, address = pointer.memory, pointer.address()
+        self._check(pointer, address, 1)
+        WORDS[pointer.element.itemsize].pack_into(memory.buffer, address, value)
+        frame = sys._getframe(2)
+        line = frame.f_lineno
+        previous = memory.records.get(address)
+        first_line = line if previous is None else previous.first_line
+        memory.records[address] = SlotRecord(self._machine.current, value, frame.f_code, line, first_line)
+        if address in memory.waiters:
+            self._wake(memory.waiters[address])
+
+    def wake(self, memory: Memory) -> None:
+        """After a plain store: wake every actor whose wait on this memory holds now."""
+        for actors in memory.waiters.values():
+            self._wake(actors)
+
+    def _wake(self, actors: list[Actor]) -> None:
+        for actor in actors:
+            wait = actor.waiting
+            if isinstance(wait, SlotWait) and is_satisfied(wait):
+                self._machine.wake(actor)
+
+    def _check(self, pointer: Pointer, address: int, count: int) -> None:
+        name = pointer.name
+        size = pointer.element.itemsize
+        first, last = address // size, (address + (count - 1) * SLOT_BYTES) // size
+        if address < 0 or (last + 1) * size > pointer.memory.bytes.size:
+            raise out_of_bounds(pointer, first, last, slot=Slot(address // SLOT_BYTES))
+        if address % SLOT_BYTES:
+            raise Found(
+                MisalignedSlot(
+                    f"{name}: word {first} does not start a 64-byte slot: "
+                    f"it is word {first % (SLOT_BYTES // size)} of {Slot(address // SLOT_BYTES)}",
+                    tensor=name,
+                    word=first,
+                    slot=Slot(address // SLOT_BYTES),
+                )
+            )
+        lanes = first if count == 1 else Affine(first, (SLOT_BYTES // size,), (count,), True)
+        self._port.access(pointer, lanes, first, last, "signal")
+
+
+def value_at(memory: Memory, address: int, element_bytes: int) -> int:
+    """The integer at a byte address."""
+    return int(WORDS[element_bytes].unpack_from(memory.buffer, address)[0])
+
+
+def is_satisfied(wait: SlotWait) -> bool:
+    """Every slot of the wait has its value."""
+    unpack = WORDS[wait.element_bytes].unpack_from
+    return all([unpack(wait.memory.buffer, address)[0] == wait.value for address in wait.addresses()])
+
+
+class DeviceBarrier:
+    """barrier_all_vec.
+
+    Every program of the kernel that each rank runs, on every rank, whether it has started or not.
+    """
+
+    def __init__(self, machine: Machine, *, ranks: int) -> None:
+        self._machine = machine
+        self._ranks = ranks
+        self.arrived: dict[int, list[Actor]] = {}
+
+    def wait(self) -> None:
+        """Park the current actor until the barrier opens; the last one to arrive opens it."""
+        actor = self._machine.current
+        self.arrived.setdefault(actor.name.rank, []).append(actor)
+        if actor.kernel is not None:
+            actor.kernel.has_waited = True
+        if len(self.arrived) == self._ranks and all(map(_is_complete, self.arrived.values())):
+            actors = [other for group in self.arrived.values() for other in group if other is not actor]
+            self.arrived = {}
+            for other in actors:
+                self._machine.wake(other)
+        else:
+            self._machine.park(BarrierWait())
+
+
+def _is_complete(arrived: list[Actor]) -> bool:
+    kernel = arrived[0].kernel
+    return kernel is not None and len(arrived) == kernel.programs

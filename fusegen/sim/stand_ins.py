@@ -1,0 +1,125 @@
+"""Puts the stand-in modules in place for the time of a run and takes every trace of them away afterwards."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from types import ModuleType
+from typing import Any
+
+import torch
+import torch.distributed
+
+from fusegen.sim.errors import Unsupported
+from fusegen.sim.heap import SymmetricHeap
+from fusegen.sim.host.clock import time_module
+from fusegen.sim.host.collectives import Distributed, Rendezvous
+from fusegen.sim.host.process import Hosts
+from fusegen.sim.host.shmem import Shmem
+from fusegen.sim.host.tensors import NpuMode, is_on_device
+from fusegen.sim.host.torch_npu import Npu
+from fusegen.sim.host.triton import Triton, npu_utils
+from fusegen.sim.language.device import DeviceLanguage
+from fusegen.sim.machine import Machine
+
+_MISSING = object()
+
+
+class StandIn(ModuleType):
+    """A module that has what its table lists and raises Unsupported, by name, for everything else."""
+
+    def __init__(self, name: str, table: Mapping[str, Any]) -> None:
+        super().__init__(name)
+        self.__path__: list[str] = []
+        vars(self).update(table)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise Unsupported(f"{self.__name__}.{name}")
+
+
+def modules(
+    machine: Machine, hosts: Hosts, heap: SymmetricHeap, language: DeviceLanguage, *, cores: int
+) -> dict[str, Any]:
+    """Stand-in modules by their full name, each an attribute of its parent."""
+    rendezvous = Rendezvous(machine, hosts)
+    tables: dict[str, dict[str, Any]] = {
+        "shmem": Shmem(hosts, rendezvous, heap).table(),
+        "time": time_module(machine),
+        "torch.npu": Npu(machine, hosts).table(),
+        "torch_npu": {},
+        "triton": Triton(machine, hosts, heap).table(),
+        "triton.backends": {},
+        "triton.backends.ascend": {},
+        "triton.backends.ascend.driver": {"NPUUtils": npu_utils(vector_cores=cores)},
+        "triton.language": language.triton_language(),
+        "triton.language.extra": {},
+        "triton.language.extra.cann": {},
+        "triton.language.extra.cann.extension": language.cann_extension(),
+        "triton_dist": {},
+        "triton_dist.language": language.distributed_language(),
+        "triton_dist.language.extra": {},
+        "triton_dist.language.extra.libshmem_device": language.shmem_device(),
+    }
+    result: dict[str, Any] = {name: StandIn(name, table) for name, table in tables.items()}
+    for name, module in result.items():
+        parent, _, child = name.rpartition(".")
+        if parent in result:
+            setattr(result[parent], child, module)
+    result["torch.distributed"] = Distributed(hosts, rendezvous).table()
+    return result
+
+
+@contextmanager
+def installed(
+    machine: Machine, hosts: Hosts, heap: SymmetricHeap, language: DeviceLanguage, *, cores: int
+) -> Iterator[None]:
+    """Install all stand-ins; on leaving, modules, torch, the environment and torch's random state are as before."""
+    stand_ins = modules(machine, hosts, heap, language, cores=cores)
+    distributed = stand_ins.pop("torch.distributed")
+    with ExitStack() as stack:
+        stack.enter_context(_items(sys.modules, stand_ins))
+        stack.enter_context(_attributes(torch, {"npu": stand_ins["torch.npu"]}))
+        stack.enter_context(_attributes(torch.Tensor, {"npu": _npu, "is_npu": property(is_on_device)}))
+        stack.enter_context(_attributes(torch.distributed, distributed))
+        stack.enter_context(_items(os.environ, hosts.hosts[0].environment))
+        stack.enter_context(torch.random.fork_rng(devices=[]))
+        stack.enter_context(NpuMode(hosts))
+        yield
+
+
+def _npu(tensor: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
+    """Tensor.npu."""
+    return tensor.to("npu")
+
+
+@contextmanager
+def _items(mapping: Any, items: Mapping[str, Any]) -> Iterator[None]:
+    saved = {name: mapping.get(name, _MISSING) for name in items}
+    mapping.update(items)
+    try:
+        yield
+    finally:
+        for name, value in saved.items():
+            if value is _MISSING:
+                mapping.pop(name, None)
+            else:
+                mapping[name] = value
+
+
+@contextmanager
+def _attributes(owner: Any, attributes: Mapping[str, Any]) -> Iterator[None]:
+    saved = {name: vars(owner).get(name, _MISSING) for name in attributes}
+    for name, value in attributes.items():
+        setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        for name, value in saved.items():
+            if value is _MISSING:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, value)
