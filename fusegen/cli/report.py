@@ -160,7 +160,7 @@ def print_outcomes(outcomes: Sequence[Outcome]) -> None:
     out.print(table)
     for outcome in outcomes:
         for finding in outcome.result.findings:
-            out.print(f"\n{escape(outcome.name)}: {escape(str(finding))}")
+            out.print(f"\n{escape(outcome.name)}: {escape(str(finding))}", soft_wrap=True)
 
 
 def _trouble(findings: int) -> str:

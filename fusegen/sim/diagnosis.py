@@ -178,11 +178,12 @@ def credit_not_returned(scene: Scene) -> Cause | None:
         return None
     stuck, record = read[0]
     reader = record.seen_by[-1]
-    slots = len({(id(stuck.memory), stuck.slot.index) for stuck, _ in read})
+    others = len({(id(stuck.memory), stuck.slot.index) for stuck, _ in read}) - 1
+    more = f"; {others} more such slots" if others else ""
     text = (
         f"{stuck} still holds {stuck.actual}, which {record.writer.name} wrote at "
         f"{scene.machine.location(record.code, record.line)} and {reader.name} has waited for; nobody set the slot to "
-        f"{stuck.wanted}, for which {stuck.actor.name} waits ({scene.where(reader)}; {slots} such slots)"
+        f"{stuck.wanted}, for which {stuck.actor.name} waits ({scene.where(reader)}{more})"
     )
     return Cause("credit return missing", text, f"{GUIDE_CREDIT}, {GUIDE_DEADLOCK}")
 

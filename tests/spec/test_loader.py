@@ -163,8 +163,8 @@ SINGLE_FAULTS = [
         (
             "dtype: bfloat16",
             f"description: {written}\ndtype: bfloat16",
-            f"2: description: expected one line of 1 to 110 characters, got {written} (it becomes a line of a docstring: "
-            "no backslash, no triple or final double quotes, no spaces around it)",
+            f"2: description: expected one line of 1 to 110 characters, got {written} "
+            "(it becomes a line of a docstring: no backslash, no triple or final double quotes, no spaces around it)",
         )
         for written in ('"a\\nb"', '\'a"""b\'', "'say \"a\"'", "'a\\b'", "' a'", "''")
     ),

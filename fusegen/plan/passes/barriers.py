@@ -1,4 +1,7 @@
-"""Cover edges with barriers: the cheapest program in which every edge crosses one (guide 1.1, docs/platform.md, hazards 1 and 2)."""
+"""Cover edges with barriers: the cheapest program in which every edge crosses one (guide 1.1).
+
+The hazards that it excludes are 1 and 2 of docs/platform.md.
+"""
 
 from __future__ import annotations
 
