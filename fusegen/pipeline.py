@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from fusegen.errors import Fault, PlanError
+from fusegen.errors import Fault, FaultsError, PlanError, UsageError
 from fusegen.plan import KernelPlan, make_plan
 from fusegen.project import Project
 from fusegen.render.environment import render
@@ -24,7 +24,7 @@ from fusegen.render.files import (
     read_manifest,
     replace_file,
 )
-from fusegen.spec import LoadedSpec, load_specs
+from fusegen.spec import LoadedSpec, load_spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +70,30 @@ def build(spec: LoadedSpec, project: Project) -> BuiltModule:
 
 
 def build_all(project: Project) -> dict[str, BuiltModule]:
-    """Plan and render every spec of the project. Raises with the faults of all specs at once."""
-    return {built.name: built for built in _build_each(load_specs(project.spec_paths()), project)}
+    """Load, plan and render every spec of the project. Raises FaultsError with the faults of all specs at once."""
+    built: dict[str, BuiltModule] = {}
+    faults: list[Fault] = []
+    for path in project.spec_paths():
+        try:
+            built[path.stem] = build(load_spec(path), project)
+        except FaultsError as error:
+            faults += error.faults
+    if faults:
+        raise FaultsError(faults)
+    return built
 
 
 def render_project(project: Project, names: Iterable[str] = ()) -> RenderReport:
     """Bring the generated folder up to date, for the named specs or for all. Writes only what changed.
 
-    Nothing is written when any spec of the project has a fault: the manifest covers them all.
+    Nothing is written when any spec of the project has a fault: the manifest covers them all. Raises FaultsError for
+    faults, UsageError for a name that no spec of the project has.
     """
     built = build_all(project)
     modules = {name: module.rendered() for name, module in built.items()}
     chosen = sorted(set(names) or modules.keys())
+    if unknown := [name for name in chosen if name not in modules]:
+        raise UsageError(f"expected specs of {project.shown(project.specs)}, got {', '.join(unknown)}")
     before = {difference.filename: difference.problem for difference in differences(project.generated, modules)}
     written = [f"{name}.py" for name in chosen if replace_file(project.module_path(name), modules[name].text)]
     kept = {name: entry for name, entry in read_manifest(project.generated).items() if name in modules}
@@ -100,16 +112,3 @@ def check_project(project: Project) -> list[Difference]:
     """Every file of the generated folder that is not what the specs say."""
     modules = {name: built.rendered() for name, built in build_all(project).items()}
     return list(differences(project.generated, modules))
-
-
-def _build_each(specs: Iterable[LoadedSpec], project: Project) -> list[BuiltModule]:
-    built: list[BuiltModule] = []
-    faults: list[Fault] = []
-    for spec in specs:
-        try:
-            built.append(build(spec, project))
-        except PlanError as error:
-            faults += error.faults
-    if faults:
-        raise PlanError(faults)
-    return built

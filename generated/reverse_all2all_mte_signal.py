@@ -52,8 +52,8 @@ def reverse_all2all_kernel(
     stride_cs,
     stride_ch,
     stride_cd,
-    item_h,  # positions of h in a work item
-    item_block_d,  # positions of block_d in a work item
+    item_h,  # heads in a work item
+    item_block_d,  # D blocks in a work item
     TILE_S: tl.constexpr,
     TILE_D: tl.constexpr,
     BUFFER_NUM: tl.constexpr,
@@ -78,25 +78,27 @@ def reverse_all2all_kernel(
     ring_slots = ranks * rank_slots
 
     # Value of a slot in use number u of a launch: 2 * u = free, the producer may write; 2 * u + 1 = ready
-    # to read. S blocks that share a ring buffer go to different cores: with 0 and 1, a later block's producer
-    # could take the zero that an earlier one still waits for. After its last use, a slot is 0.
+    # to read. S blocks that share a ring buffer go to different cores: with 0 and 1, a later
+    # one's producer could take the zero that an earlier one still waits for. After its last use, a slot is 0.
     if role == 0:
         for work in range(role_core, total_work, role_cores):
             block_s = work // block_work
             ring = block_s % BUFFER_NUM
             use = block_s // BUFFER_NUM
             item = work % block_work // ranks
-            # Each rank starts with another target: all links are busy at once.
+            # Neighbouring cores write to neighbouring ranks, counted from this one: every link is in use.
             target = (rank + work % ranks) % ranks
             first_h = item // items_block_d * item_h
             first_block_d = item % items_block_d * item_block_d
+            remote_signal = dl.symm_at(signal_ptr, target)
+            remote_peer = dl.symm_at(peer_ptr, target)
+            rows = tl.arange(0, TILE_S)
+            s = block_s * TILE_S + rows
             for h in range(first_h, tl.minimum(first_h + item_h, H)):
                 for block_d in range(first_block_d, tl.minimum(first_block_d + item_block_d, blocks_d)):
                     slot = (ring * ring_slots + rank * rank_slots + h * blocks_d + block_d) * SLOT_WORDS
-                    token = dl.wait(dl.symm_at(signal_ptr, target) + slot, 1, "sys", "acquire", waitValue=2 * use)
-                    peer = dl.consume_token(dl.symm_at(peer_ptr, target), token)
-                    rows = tl.arange(0, TILE_S)
-                    s = block_s * TILE_S + rows
+                    token = dl.wait(remote_signal + slot, 1, "sys", "acquire", waitValue=2 * use)
+                    peer = dl.consume_token(remote_peer, token)
                     d = block_d * TILE_D + tl.arange(0, TILE_D)
                     mask = (s < S)[:, None] & (d < D)[None, :]
                     a_offset = (target * S + s)[:, None] * stride_as + h * stride_ah + d[None, :] * stride_ad
@@ -112,17 +114,17 @@ def reverse_all2all_kernel(
             use = block_s // BUFFER_NUM
             uses = tl.cdiv(blocks_s - ring, BUFFER_NUM)
             item = work % block_work // ranks
-            # In the order of arrival: the own rank's tile comes first.
+            # In the order in which the other ranks count their targets: own tile first, then the rank before.
             source = (rank + ranks - work % ranks) % ranks
             first_h = item // items_block_d * item_h
             first_block_d = item % items_block_d * item_block_d
+            rows = tl.arange(0, TILE_S)
+            s = block_s * TILE_S + rows
             for h in range(first_h, tl.minimum(first_h + item_h, H)):
                 for block_d in range(first_block_d, tl.minimum(first_block_d + item_block_d, blocks_d)):
                     slot = (ring * ring_slots + source * rank_slots + h * blocks_d + block_d) * SLOT_WORDS
                     token = dl.wait(signal_ptr + slot, 1, "sys", "acquire", waitValue=2 * use + 1)
                     peer = dl.consume_token(peer_ptr, token)
-                    rows = tl.arange(0, TILE_S)
-                    s = block_s * TILE_S + rows
                     d = block_d * TILE_D + tl.arange(0, TILE_D)
                     mask = (s < S)[:, None] & (d < D)[None, :]
                     peer_offset = ring * peer_block + rows[:, None] * peer_row + (source * H + h) * D + d[None, :]
@@ -137,16 +139,19 @@ def reverse_all2all_kernel(
 def work_split(S: int, H: int, D: int, *, ranks: int, role_cores: int) -> dict[str, int]:
     """Positions of each axis that one work item carries.
 
-    A work item starts as all tiles of one S block for one rank. One axis after the other joins the work index, until
-    the cores are filled and the idle places of the last wave are at most one in 8 of the items.
+    A work item starts as all tiles of one of the S blocks for one of the ranks. One axis after the other
+    joins the work index, until the cores are filled: the items that the ring lets be under way at a time are at least
+    as many as the cores, and the idle places of the last wave are at most one in 8 of all items.
     """
     extents = {"h": H, "block_d": triton.cdiv(D, TILE_D)}
     carried = dict(extents)
-    work = triton.cdiv(S, TILE_S) * ranks
+    rounds = triton.cdiv(S, TILE_S)
+    items = ranks  # of one round
     for axis, extent in extents.items():
-        if work >= role_cores and 8 * (-work % role_cores) <= work:
+        total = rounds * items
+        if min(rounds, BUFFER_NUM) * items >= role_cores and 8 * (-total % role_cores) <= total:
             break
-        work, carried[axis] = work * extent, 1
+        items, carried[axis] = items * extent, 1
     return carried
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fusegen.errors import PlanError, SpecError
+from fusegen.errors import FaultsError, PlanError, UsageError
 from fusegen.pipeline import build, build_all, check_project, render_project
 from fusegen.project import Project, find_project, packaged_templates
 from fusegen.render.files import MANIFEST, Problem
@@ -57,19 +57,24 @@ def test_rendering_reports_orphans_and_overwritten_edits(project: Project) -> No
 
 
 def test_faults_of_all_specs_come_at_once_and_nothing_is_written(project: Project) -> None:
-    for name in ("reverse_all2all_mte_barrier", "reverse_all2all_mte_signal"):
+    """A value that no spec may have, and one that only the planner refuses, in two files."""
+    changes = {
+        "reverse_all2all_mte_barrier": ("buffer_num: 2", "buffer_num: 9"),
+        "reverse_all2all_mte_signal": ("s: 64", "s: 1024"),
+    }
+    for name, (old, new) in changes.items():
         path = project.specs / f"{name}.yaml"
-        path.write_text(path.read_text().replace("buffer_num: 2", "buffer_num: 9"))
-    with pytest.raises(SpecError) as caught:
+        path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(FaultsError) as caught:
         render_project(project)
-    assert [fault.field for fault in caught.value.faults] == ["buffer_num", "buffer_num"]
+    assert [fault.field for fault in caught.value.faults] == ["buffer_num", "tile.s"]
     assert not project.generated.exists()
 
 
 def test_planner_faults_carry_file_and_line(project: Project) -> None:
     path = project.specs / "reverse_all2all_mte_signal.yaml"
     path.write_text(path.read_text().replace("s: 64", "s: 1024"))
-    with pytest.raises(PlanError) as caught:
+    with pytest.raises(FaultsError) as caught:
         build_all(project)
     (fault,) = caught.value.faults
     line = path.read_text().splitlines().index(next(x for x in path.read_text().splitlines() if "s: 1024" in x)) + 1
@@ -82,3 +87,14 @@ def test_building_writes_nothing(project: Project) -> None:
     assert built.name == "reverse_all2all_mte_signal"
     assert 'KERNEL = "reverse_all2all_mte_signal"' in built.text
     assert not project.generated.exists()
+
+
+def test_planning_one_spec_says_that_it_is_the_plan_which_fails(project: Project) -> None:
+    spec = load_spec(project.find_spec("reverse_all2all_mte_signal"), ["tile.s=1024"])
+    with pytest.raises(PlanError, match="--set tile.s: expected two bfloat16 tiles"):
+        build(spec, project)
+
+
+def test_an_unknown_name_is_refused(project: Project) -> None:
+    with pytest.raises(UsageError, match="expected specs of specs, got nothing_here"):
+        render_project(project, ["nothing_here"])

@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from fusegen.errors import Fault, PlanError
-from fusegen.plan.evaluate import Conditions, occupancy
+from fusegen.plan.evaluate import Conditions, given_values, occupancy, regions
 from fusegen.plan.expr import HOST, evaluate, text
-from fusegen.plan.ir import INT32_LIMIT, SLOT_BYTES, BarrierCover, Edge, KernelPlan, SignalCover
-from fusegen.plan.passes.prove import DTYPE_BYTES
+from fusegen.plan.ir import SLOT_BYTES, BarrierCover, Edge, KernelPlan, SignalCover
+from fusegen.plan.passes.prove import offset_fault
 from fusegen.plan.program import Barrier, Node, Rounds
 
 
@@ -44,16 +44,11 @@ class Explanation:
 
 def explain(plan: KernelPlan, conditions: Conditions) -> Explanation:
     """Evaluate the plan. Raises PlanError when the launcher would refuse these conditions."""
-    if plan.host is None or plan.launch is None:
-        raise ValueError(f"{plan.name}: expected a plan that has passed every pass")
     faults = condition_faults(plan, conditions)
     if faults:
         raise PlanError(faults)
-    values = {**dict(plan.constants), **conditions.shape, "ranks": conditions.ranks}
-    elements = {allocation.name: evaluate(allocation.elements, values) for allocation in plan.host.allocations}
-    names = {definition.name: definition.value for definition in plan.definitions}
-    values |= {name: evaluate(expr, values) for name, expr in names.items() if name.startswith("blocks_")}
-    rounds = values["blocks_s"]
+    values = given_values(plan, conditions.ranks, conditions.shape)
+    sizes = regions(plan, conditions.ranks, conditions.shape)
     return Explanation(
         spec=plan.name,
         ranks=conditions.ranks,
@@ -65,63 +60,50 @@ def explain(plan: KernelPlan, conditions: Conditions) -> Explanation:
                 "name": tensor.name,
                 "role": tensor.role.value,
                 "shape": [evaluate(axis.extent, values) for axis in tensor.axes],
-                "bytes": evaluate(count, values) * DTYPE_BYTES[plan.dtype],
+                "bytes": sizes[tensor.name].bytes,
             }
-            for tensor, (_, count) in zip(plan.tensors, plan.host.limits, strict=True)
+            for tensor in plan.tensors
         ],
         buffers=[
             {
                 "name": buffer.name,
                 "dtype": plan.dtype,
                 "axes": {axis.name: evaluate(axis.extent, values) for axis in buffer.layout.axes},
-                "elements": elements[buffer.name],
-                "bytes": elements[buffer.name] * DTYPE_BYTES[plan.dtype],
+                "elements": sizes[buffer.name].elements,
+                "bytes": sizes[buffer.name].bytes,
                 "formula": text(buffer.layout.size(), HOST),
             }
             for buffer in plan.buffers
         ],
         slots=_slots(plan, values),
         occupancy=_occupancy(plan, conditions),
-        launch={
-            "kind": plan.launch.engine.value,
-            "grid": 0 if conditions.empty() else conditions.cores,
-            "minimum_cores": plan.launch.minimum_cores,
-            "roles": {stage.name: stage.workers.count(conditions.cores) for stage in plan.stages},
-            "rounds": 0 if conditions.empty() else rounds,
-            "barriers": 0 if conditions.empty() else _barriers(plan.program, rounds),
-        },
+        launch=_launch(plan, conditions, values),
         edges=[_edge(edge) for edge in plan.edges],
     )
 
 
 def condition_faults(plan: KernelPlan, conditions: Conditions) -> list[Fault]:
     """Why the launcher would refuse to launch; empty when it would not."""
-    if plan.host is None or plan.launch is None:
-        raise ValueError(f"{plan.name}: expected a plan that has passed every pass")
-    values = {**dict(plan.constants), **conditions.shape, "ranks": conditions.ranks}
-    regions = (*plan.host.limits, *((allocation.name, allocation.elements) for allocation in plan.host.allocations))
-    counts = ((name, evaluate(elements, values)) for name, elements in regions)
-    faults = [
-        Fault(
-            "shape",
-            f"fewer than 2**31 elements in {name}, for 32-bit offsets",
-            str(count),
-            "lower a dimension or split the call",
-        )
-        for name, count in counts
-        if count >= INT32_LIMIT
-    ]
+    sizes = regions(plan, conditions.ranks, conditions.shape)
+    faults = [offset_fault(region, "shape") for region in sizes.values() if not region.fits]
     if conditions.cores < plan.launch.minimum_cores:
         roles = ", ".join(stage.name for stage in plan.stages)
-        faults.append(
-            Fault(
-                "cores",
-                f"at least {plan.launch.minimum_cores}",
-                str(conditions.cores),
-                f"each role needs a core of its own: {roles}",
-            )
-        )
+        expected = f"at least {plan.launch.minimum_cores}"
+        advice = f"each role needs a core of its own: {roles}"
+        faults.append(Fault("cores", expected, str(conditions.cores), advice))
     return faults
+
+
+def _launch(plan: KernelPlan, conditions: Conditions, values: dict[str, int]) -> dict[str, Any]:
+    rounds = 0 if conditions.empty() else evaluate(plan.stages[0].tasks.round.extent, values)
+    return {
+        "kind": plan.launch.engine.value,
+        "grid": conditions.cores if rounds else 0,
+        "minimum_cores": plan.launch.minimum_cores,
+        "roles": {stage.name: stage.workers.count(conditions.cores) for stage in plan.stages},
+        "rounds": rounds,
+        "barriers": _barriers(plan.program, rounds) if rounds else 0,
+    }
 
 
 def _slots(plan: KernelPlan, values: dict[str, int]) -> dict[str, Any]:
@@ -150,6 +132,7 @@ def _occupancy(plan: KernelPlan, conditions: Conditions) -> dict[str, Any]:
         "merged": list(found.merged),
         "carried": dict(found.carried),
         "tiles": found.tiles,
+        "tiles_in_flight": found.tiles_in_flight,
     }
 
 

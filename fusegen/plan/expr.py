@@ -159,6 +159,10 @@ def _binary(op: Op, left: object, right: object) -> Expr:
             return Binary(op, a, b)
 
 
+class NegativeValueError(ValueError):
+    """A difference that may be negative. The planner recovers: it is a defect of the plan."""
+
+
 def evaluate(expr: Expr, values: Mapping[str, int]) -> int:
     """The value of `expr` for these values of its symbols. Raises KeyError for a symbol without a value."""
     match expr:
@@ -199,7 +203,10 @@ def substitute(expr: Expr, replacements: Mapping[str, Expr]) -> Expr:
 
 
 def interval(expr: Expr, ranges: Ranges) -> tuple[int, int]:
-    """Bounds of `expr` when every symbol ranges over its bounds, independently of the others."""
+    """Bounds of `expr` when every symbol ranges over its bounds, independently of the others.
+
+    Raises NegativeValueError when a difference inside may be negative: the kernel's // and % would differ from these.
+    """
     match expr:
         case Const(value):
             return value, value
@@ -211,6 +218,8 @@ def interval(expr: Expr, ranges: Ranges) -> tuple[int, int]:
             return (low, high) if high < divisor_low else (0, min(high, divisor_high - 1))
         case Binary(Op.SUB, left, right):
             (low, high), (less_low, less_high) = interval(left, ranges), interval(right, ranges)
+            if low < less_high:
+                raise NegativeValueError(f"{text(expr, KERNEL)} may be {low - less_high}")
             return low - less_high, high - less_low
         case Binary(Op.FLOORDIV | Op.CDIV as op, left, right):
             (low, high), (divisor_low, divisor_high) = interval(left, ranges), interval(right, ranges)

@@ -1,8 +1,9 @@
 """The plan: what a fused collective is, in one small language.
 
-    KernelPlan = facts dimensions tensors buffers slots definitions stages edges program launch host decisions
+    KernelPlan = name choices constants dimensions tensors buffers slots definitions stages edges program
+                 launch host decisions
     Tensor     = name axes strides role                              a user's tensor on one rank, with any strides
-    Buffer     = name layout ring dtype                              symmetric memory, one ring axis
+    Buffer     = name layout ring                                    symmetric memory, one ring axis
     SlotGroup  = name layout words protocol                          symmetric int64 signals, 64 bytes each
     Stage      = name kind workers tasks reads writes tile           a loop over tiles
     Workers    = engine (vector | cube) and selection (AllCores | Role)
@@ -32,6 +33,7 @@ from fusegen.targets import Target
 SLOT_BYTES = 64
 """A signal slot fills one cache line: cores that write different words of one line lose writes (guide 1.3)."""
 SLOT_WORDS = SLOT_BYTES // 8
+DTYPE_BYTES = {"bfloat16": 2, "float16": 2, "float32": 4, "int64": 8}
 INT32_LIMIT = 2**31
 """Offsets are 32-bit in the kernel: every region must have fewer elements than this (docs/platform.md, hazard 7)."""
 
@@ -84,8 +86,7 @@ class Tensor:
 class Buffer:
     """Symmetric memory that producers of any rank write and this rank's consumers read.
 
-    `ring` is the name of the ring axis: a round uses position `round % buffer_num`. `tiles` is the tile axis (in
-    elements) that one ring position holds a block of.
+    `ring` is the name of the ring axis: a round uses position `round % buffer_num`. Elements have the plan's dtype.
     """
 
     name: str
@@ -113,7 +114,7 @@ class Protocol:
 class SlotGroup:
     """Signal slots beside a buffer: one slot for each tile that the buffer holds at a time, 64 bytes each.
 
-    `resetters` counts the stages that return a slot to free: exactly one where slots are reused (guide 1.3).
+    `resetters` names the stages that return a slot to free: exactly one where slots are reused (guide 1.3).
     """
 
     name: str
@@ -160,6 +161,10 @@ class TileAxis:
     tile: str
     extent: Expr
     local: str | None = None
+
+
+class PlanDefect(AssertionError):
+    """The planner made a plan that breaks its own rules. Nobody recovers: it is a bug of fusegen, report it."""
 
 
 class Engine(Enum):
@@ -286,11 +291,15 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """The grid: one program on each core of `engine`, all resident; at least `minimum_cores`."""
+    """The grid: one program on each core of `engine`, all resident, shared out among `roles` roles."""
 
     engine: Engine
-    minimum_cores: int
     roles: int
+
+    @property
+    def minimum_cores(self) -> int:
+        """Each role needs a core of its own: it waits for the others."""
+        return self.roles
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,8 +338,10 @@ class VerifyPoint:
 class KernelPlan:
     """Everything that a kernel and its launcher are rendered from. See the module's docstring for the grammar.
 
-    summary      what the pattern computes, in one line
-    description  what the spec's author says about the kernel, or nothing
+    summary                       what the pattern computes, in one line
+    description                   what the spec's author says about the kernel, or nothing
+    sync, flatten, roles, ...     the spec's choices, which passes turn into structure
+    constants                     values of the kernel's constexpr parameters
     """
 
     name: str
@@ -341,7 +352,8 @@ class KernelPlan:
     target: Target
     transport: str
     sync: str
-    buffer_num: int
+    flatten: str
+    roles: str
     watchdog_seconds: float | None
     constants: tuple[tuple[str, int], ...]
     verify: tuple[VerifyPoint, ...]
@@ -353,9 +365,23 @@ class KernelPlan:
     slots: tuple[SlotGroup, ...] = ()
     edges: tuple[Edge, ...] = ()
     program: tuple[Node, ...] = ()
-    launch: Launch | None = None
-    host: Host | None = None
+    launch: Launch = Launch(Engine.VECTOR, roles=1)
+    host: Host = Host((), (), ())
     decisions: tuple[Decision, ...] = ()
+
+    @property
+    def buffer_num(self) -> int:
+        """Depth of the ring."""
+        return dict(self.constants)["BUFFER_NUM"]
+
+    @property
+    def names(self) -> dict[str, Expr]:
+        """Values of the names that the kernel defines before its loops."""
+        return {definition.name: definition.value for definition in self.definitions}
+
+    def is_source(self, stage: Stage) -> bool:
+        """True when other stages read what `stage` wrote: it announces, and waits for free places."""
+        return any(edge.kind is EdgeKind.FORWARD and edge.source == stage.name for edge in self.edges)
 
     def stage(self, name: str) -> Stage:
         """The stage of that name. Raises KeyError when there is none."""

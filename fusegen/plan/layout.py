@@ -10,15 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fusegen.plan.expr import Const, Expr, Sym, polynomial, product
+from fusegen.plan.expr import Const, Expr, Sym, polynomial, product, substitute
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A named axis. `extent` is the number of positions on it; a coordinate c has 0 <= c < extent."""
+    """A named axis. `extent` is the number of positions on it; a coordinate c has 0 <= c < extent.
+
+    `label` is what messages call the positions, in the plural.
+    """
 
     name: str
     extent: Expr
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +68,14 @@ class Layout:
         )
 
     def is_dense(self) -> bool:
-        """True when the offset of the last coordinate is size - 1 for every shape, so no coordinate in range leaves it.
+        """True when the last coordinate has offset size - 1 for every shape, so that no coordinate in range leaves it.
 
-        All coefficients are products of extents, hence not negative: the last coordinate has the largest offset. The
-        identity sum((extent - 1) * stride) = size - 1 is checked on polynomials, not on examples.
+        All strides are products of extents, hence not negative: the last coordinate has the largest offset. What is
+        proved, on polynomials, is the offset as the kernel computes it: with named strides, and the definitions of
+        those names put in.
         """
+        definitions = dict(self.stride_definitions())
         last: Expr = Const(0)
-        for axis in self.axes:
-            last = last + (axis.extent - 1) * self.stride(axis.name)
+        for coordinate, stride in self.offset({axis.name: axis.extent - 1 for axis in self.axes}):
+            last = last + coordinate * substitute(stride, definitions)
         return polynomial(last) == polynomial(self.size() - 1)

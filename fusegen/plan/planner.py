@@ -17,12 +17,12 @@ from fusegen.plan.passes.workers import assign_workers
 from fusegen.plan.patterns import COMPOSITIONS
 from fusegen.spec import KernelSpec
 
-Pass: TypeAlias = Callable[[KernelPlan, KernelSpec], KernelPlan]
+Pass: TypeAlias = Callable[[KernelPlan], KernelPlan]
 
 
-def cover_edges(plan: KernelPlan, spec: KernelSpec) -> KernelPlan:
-    """Order every edge by the synchronisation that the spec asks for."""
-    return cover_with_barriers(plan, spec) if spec.sync == "barrier" else cover_with_signals(plan, spec)
+def cover_edges(plan: KernelPlan) -> KernelPlan:
+    """Order every edge by the chosen synchronisation."""
+    return cover_with_barriers(plan) if plan.sync == "barrier" else cover_with_signals(plan)
 
 
 PASSES: tuple[Pass, ...] = (
@@ -40,5 +40,5 @@ def make_plan(name: str, spec: KernelSpec) -> KernelPlan:
     """The plan of kernel `name`. Raises PlanError when the spec asks for what cannot work, with all faults."""
     plan = COMPOSITIONS[spec.pattern](name, spec)
     for step in PASSES:
-        plan = step(plan, spec)
+        plan = step(plan)
     return plan

@@ -26,9 +26,9 @@ class Barrier:
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """`body` on one role's cores (None: on all), in round `step - lag` while there is one (lag None: always)."""
+    """`body` on one role's cores, in round `step - lag` while there is one (lag None: always)."""
 
-    role: int | None
+    role: int
     lag: int | None
     body: tuple[Node, ...]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fusegen.plan.expr import Const, Expr, Sym, cdiv, minimum, product, substitute
-from fusegen.plan.ir import Access, Definition, Granularity, KernelPlan, Peer, SlotGroup, Stage
+from fusegen.plan.ir import Access, Definition, Granularity, KernelPlan, SlotGroup, Stage
 from fusegen.plan.layout import Axis
 
 WORK, ITEM = Sym("work"), Sym("item")
@@ -80,23 +80,18 @@ def round_definitions(plan: KernelPlan, stage: Stage) -> tuple[Definition, ...]:
         protocol
         for group in plan.slots
         for protocol in (
-            group.protocol.producer_definitions if produces(stage) else group.protocol.consumer_definitions
+            group.protocol.producer_definitions if plan.is_source(stage) else group.protocol.consumer_definitions
         )
     )
     return (ring, *extra)
 
 
-def produces(stage: Stage) -> bool:
-    """True when `stage` writes another rank's memory, so that it announces; otherwise it waits and returns credits."""
-    return any(isinstance(access.place, Peer) for access in stage.writes)
-
-
-def slot_coordinates(stage: Stage, slots: SlotGroup) -> dict[str, Expr]:
+def slot_coordinates(plan: KernelPlan, stage: Stage, slots: SlotGroup) -> dict[str, Expr]:
     """Coordinates of the slot that belongs to the current tile of `stage`."""
     tile: Expr = Const(0)
     for axis in stage.tasks.items:
         tile = tile * axis.extent + Sym(axis.name)
-    source = Sym("rank") if produces(stage) else Sym(stage.partner.name)
+    source = Sym("rank") if plan.is_source(stage) else Sym(stage.partner.name)
     ring, source_rank, tile_axis = slots.layout.axes
     return {ring.name: Sym("ring"), source_rank.name: source, tile_axis.name: tile}
 
@@ -111,20 +106,14 @@ def prologue(plan: KernelPlan) -> tuple[Definition, ...]:
     """Names that the kernel defines once, from the shape: block counts, work counts, strides of its regions."""
     stage = plan.stages[0]
     tasks = stage.tasks
-    result = [Definition(f"blocks_{axis.index}", tile_blocks(plan, axis.index)) for axis in stage.tile]
+    result = [Definition(f"blocks_{axis.index}", cdiv(axis.extent, Sym(axis.tile))) for axis in stage.tile]
     if tasks.granularity is Granularity.FILL:
         result += [Definition(f"items_{axis.name}", cdiv(axis.extent, Sym(carried(axis)))) for axis in tasks.items]
     items = product(item_extent(axis, tasks.granularity) for axis in tasks.items)
     result.append(Definition("block_work", items * tasks.rank.extent))
     if tasks.merged_rounds:
-        result.append(Definition("total_work", Sym("blocks_s") * Sym("block_work")))
+        result.append(Definition("total_work", tasks.round.extent * Sym("block_work")))
     layouts = [buffer.layout for buffer in plan.buffers] + [slots.layout for slots in plan.slots]
     for layout in layouts:
         result += [Definition(name, stride) for name, stride in layout.stride_definitions()]
     return tuple(result)
-
-
-def tile_blocks(plan: KernelPlan, index: str) -> Expr:
-    """Number of tiles along the tile axis `index`."""
-    axis = next(axis for axis in plan.stages[0].tile if axis.index == index)
-    return cdiv(axis.extent, Sym(axis.tile))

@@ -62,9 +62,13 @@ def unordered(edge: Edge, program: tuple[Node, ...], *, ring: int, rounds: int) 
 def covers(program: tuple[Node, ...], edges: tuple[Edge, ...], *, ring: int) -> bool:
     """True when barriers order every edge, for every number of rounds.
 
-    Epochs are periodic in the round and a ring position repeats after `ring` rounds, so launches of 1 to 2 * ring + 2
-    rounds show every relative position that longer launches have.
+    Epochs are periodic in the round: launches of `relative_rounds` show every relative position of longer ones.
     """
     return not any(
-        any(unordered(edge, program, ring=ring, rounds=rounds)) for rounds in range(1, 2 * ring + 3) for edge in edges
+        any(unordered(edge, program, ring=ring, rounds=rounds)) for rounds in relative_rounds(ring) for edge in edges
     )
+
+
+def relative_rounds(ring: int) -> range:
+    """Numbers of rounds that show all that a ring can meet: not full, full, and each position used again twice."""
+    return range(1, 2 * ring + 3)

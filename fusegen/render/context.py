@@ -50,14 +50,15 @@ class AccessView:
 
 @dataclass(frozen=True, slots=True)
 class SignalView:
-    """What a stage does with its slot: index in words, value to wait for (on `wait_rank`, or here), value to set."""
+    """What a stage does with its slot: index in words, value to wait for (on rank `remote`, or here), value to set."""
 
     region: str
     slot: str
-    wait_rank: str | None
+    remote: str | None
     wait_value: str
     notify_rank: str
     notify_value: str
+    notify_comment: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,6 @@ class StageView:
 
     kind: str
     sync: str
-    produces: bool
     core: str
     total: str
     cores: str
@@ -135,9 +135,16 @@ class AllocationView:
 
 @dataclass(frozen=True, slots=True)
 class SplitView:
-    """The launcher's `work_split`: what a work item starts as, and the axes that may be split off it."""
+    """The launcher's `work_split`: what a work item starts as, and the axes that may be split off it.
 
-    start: str
+    rounds     rounds in the work index
+    in_flight  rounds of these that the ring lets be under way at a time
+    items      work items of a round before any axis is split off
+    """
+
+    rounds: str
+    in_flight: str
+    items: str
     axes: tuple[Line, ...]
     last_wave: int
     whole: str

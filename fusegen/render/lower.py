@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import assert_never
 
-from fusegen.plan.expr import HOST, KERNEL, Binary, Const, Expr, Op, Sym, substitute, symbols, text
+from fusegen.plan.expr import HOST, KERNEL, Binary, Const, Expr, Op, Sym, minimum, substitute, symbols, text
 from fusegen.plan.ir import Access, Definition, Granularity, KernelPlan, Peer, SlotGroup, Stage, TensorRole
 from fusegen.plan.program import Barrier, Node, Rounds, Run, When
 from fusegen.plan.tasks import (
     LAST_WAVE,
     buffer_coordinates,
     carried,
-    produces,
     round_definitions,
     slot_coordinates,
     work_loop,
@@ -33,6 +32,7 @@ from fusegen.render.context import (
     TensorView,
 )
 
+CREDIT_COMMENT = "Credit return: the slot is free for its next use, in this launch or in the next one."
 BROADCAST = ("[:, None]", "[None, :]")
 """How a vector along each of the two tile axes becomes a factor of a tile-shaped expression."""
 CONSTANT_COMMENTS = {"SLOT_WORDS": "int64 words of a signal slot: each slot has a 64-byte cache line of its own"}
@@ -40,9 +40,6 @@ CONSTANT_COMMENTS = {"SLOT_WORDS": "int64 words of a signal slot: each slot has 
 
 def module_view(plan: KernelPlan) -> ModuleView:
     """The view of a plan that has passed every pass."""
-    if plan.host is None or plan.launch is None:
-        raise ValueError(f"{plan.name}: expected a plan that has passed every pass")
-    names: dict[str, Expr] = {definition.name: definition.value for definition in plan.definitions}
     return ModuleView(
         name=plan.name,
         pattern=plan.pattern,
@@ -71,7 +68,7 @@ def module_view(plan: KernelPlan) -> ModuleView:
             AllocationView(a.name, text(a.elements, HOST), a.dtype, a.zeroed) for a in plan.host.allocations
         ),
         slot_axes=tuple(
-            Line(axis.name, text(substitute(axis.extent, names), HOST))
+            Line(axis.name, text(substitute(axis.extent, plan.names), HOST))
             for slots in plan.slots
             for axis in slots.layout.axes
         ),
@@ -110,7 +107,7 @@ def _kernel_view(plan: KernelPlan, roles: int) -> KernelView:
     parameters += [Parameter(dimension.name, dimension.meaning) for dimension in plan.dimensions]
     parameters += [Parameter(stride) for tensor in plan.tensors for stride in tensor.strides]
     if tasks.granularity is Granularity.FILL:
-        parameters += [Parameter(carried(axis), f"positions of {axis.name} in a work item") for axis in tasks.items]
+        parameters += [Parameter(carried(axis), f"{axis.label} in a work item") for axis in tasks.items]
     return KernelView(
         name=f"{plan.pattern}_kernel",
         parameters=tuple(parameters),
@@ -119,7 +116,7 @@ def _kernel_view(plan: KernelPlan, roles: int) -> KernelView:
         role_comment=_role_comment(plan, roles),
         prologue=tuple(_line(definition) for definition in plan.definitions),
         notes=tuple(line for slots in plan.slots for line in slots.protocol.reason.splitlines()),
-        program=tuple(_node_view(plan, node, 0) for node in plan.program),
+        program=tuple(_node_view(plan, node) for node in plan.program),
     )
 
 
@@ -138,32 +135,32 @@ def _line(definition: Definition) -> Line:
     return Line(definition.name, text(definition.value, KERNEL), tuple(definition.comment.splitlines()))
 
 
-def _node_view(plan: KernelPlan, node: Node, extra: int) -> NodeView:
-    """`extra` is that of the surrounding rounds, which count in `step` where stages lag, and in the round otherwise."""
-    stage = plan.stages[0]
-    round_axis = stage.tasks.round
+def _node_view(plan: KernelPlan, node: Node, extra: int = 0) -> NodeView:
+    """`extra` is that of the surrounding rounds, which count in `step` where stages lag, else in the round itself."""
+    round_axis = plan.stages[0].tasks.round
     match node:
         case Rounds(more, body):
-            count = Sym("blocks_s") + more
             variable = "step" if more else round_axis.name
             return NodeView(
                 "block",
-                head=f"for {variable} in range(0, {text(count, KERNEL)}):",
+                head=f"for {variable} in range({text(round_axis.extent + more, KERNEL)}):",
                 definitions=() if more else tuple(_line(d) for d in _body_definitions(plan, body)),
                 body=tuple(_node_view(plan, inner, more) for inner in body),
             )
         case When(role, lag, body):
-            conditions = [] if role is None else [f"role == {role}"]
+            conditions = [f"role == {role}"]
             definitions: list[Line] = []
             if lag is not None:
-                conditions.append(f"step >= {lag}" if lag else "step < blocks_s")
+                # step runs from 0 to rounds + extra - 1: only the bound that it can break is tested.
+                conditions += [f"step >= {lag}"] if lag else []
+                conditions += [f"step < {text(round_axis.extent + lag, KERNEL)}"] if lag < extra else []
                 definitions.append(Line(round_axis.name, text(Sym("step") - lag, KERNEL)))
                 definitions += [_line(d) for d in _body_definitions(plan, body)]
             return NodeView(
                 "block",
                 head=f"if {' and '.join(conditions)}:",
                 definitions=tuple(definitions),
-                body=tuple(_node_view(plan, inner, extra) for inner in body),
+                body=tuple(_node_view(plan, inner) for inner in body),
             )
         case Barrier(reason):
             return NodeView("barrier", comment=tuple(reason.splitlines()))
@@ -195,7 +192,6 @@ def _stage_view(plan: KernelPlan, stage: Stage) -> StageView:
     return StageView(
         kind=stage.kind,
         sync=plan.sync,
-        produces=produces(stage),
         core=loop.core.name,
         total=loop.total.name,
         cores=loop.cores.name,
@@ -206,7 +202,7 @@ def _stage_view(plan: KernelPlan, stage: Stage) -> StageView:
         ),
         read=_access_view(plan, stage, read),
         write=_access_view(plan, stage, write),
-        signal=_signal_view(stage, plan.slots[0]) if plan.slots else None,
+        signal=_signal_view(plan, stage, plan.slots[0]) if plan.slots else None,
     )
 
 
@@ -241,20 +237,21 @@ def _term(stage: Stage, coordinate: Expr, stride: Expr) -> str:
     return text(coordinate * stride, KERNEL)
 
 
-def _signal_view(stage: Stage, slots: SlotGroup) -> SignalView:
+def _signal_view(plan: KernelPlan, stage: Stage, slots: SlotGroup) -> SignalView:
     offset: Expr = Const(0)
-    for coordinate, stride in slots.layout.offset(slot_coordinates(stage, slots)):
+    for coordinate, stride in slots.layout.offset(slot_coordinates(plan, stage, slots)):
         offset = offset + coordinate * stride
-    producing = produces(stage)
+    producing = plan.is_source(stage)
     protocol = slots.protocol
     partner = stage.partner.name
     return SignalView(
         region=slots.name,
         slot=text(offset * Sym("SLOT_WORDS"), KERNEL),
-        wait_rank=partner if producing else None,
+        remote=partner if producing else None,
         wait_value=text(protocol.free if producing else protocol.ready, KERNEL),
         notify_rank=partner if producing else "rank",
         notify_value=text(protocol.ready if producing else protocol.credit, KERNEL),
+        notify_comment="" if producing else CREDIT_COMMENT,
     )
 
 
@@ -262,11 +259,12 @@ def _split_view(plan: KernelPlan) -> SplitView | None:
     tasks = plan.stages[0].tasks
     if tasks.granularity is Granularity.TILE:
         return None
-    names: dict[str, Expr] = {definition.name: definition.value for definition in plan.definitions}
-    start = Sym("blocks_s") * tasks.rank.extent if tasks.merged_rounds else tasks.rank.extent
+    rounds = substitute(tasks.round.extent, plan.names) if tasks.merged_rounds else Const(1)
     return SplitView(
-        start=text(substitute(start, names), HOST),
-        axes=tuple(Line(axis.name, text(substitute(axis.extent, names), HOST)) for axis in tasks.items),
+        rounds=text(rounds, HOST),
+        in_flight=text(minimum(rounds, Sym("BUFFER_NUM")), HOST),
+        items=text(tasks.rank.extent, HOST),
+        axes=tuple(Line(axis.name, text(substitute(axis.extent, plan.names), HOST)) for axis in tasks.items),
         last_wave=LAST_WAVE,
-        whole="all tiles of one S block for one rank" if tasks.merged_rounds else "all tiles of a round for one rank",
+        whole=f"all tiles of one of the {tasks.round.label} for one of the {tasks.rank.label}",
     )

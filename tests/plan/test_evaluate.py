@@ -37,33 +37,38 @@ def test_the_guides_occupancy_table(flatten: str, heads: int, tasks: int, workin
     assert found.utilization == working / 36
 
 
-@pytest.mark.parametrize(("flatten", "tasks"), [("none", 16), ("s", 512), ("auto", 64)])
+@pytest.mark.parametrize(("flatten", "tasks"), [("none", 16), ("s", 512), ("auto", 512)])
 def test_merging_s_fills_the_cores_that_one_block_leaves_idle(flatten: str, tasks: int) -> None:
     found = occupancy(plan_of(flatten=flatten), Conditions(2, 72, {"S": 2048, "H": 8, "D": 128}))
     assert (found.total_tasks, found.full) == (tasks, flatten != "none")
     assert found.tiles == 512
+    # 2 buffers hold 2 S blocks of 16 tiles: 4 of the 36 cores wait for a free slot at any time.
+    assert found.tiles_in_flight == 32
 
 
 @pytest.mark.parametrize(
-    ("shape", "cores", "merged", "carried"),
+    ("ranks", "shape", "merged", "carried"),
     [
-        # 72 blocks of S for 2 ranks fill 36 cores evenly: heads stay inside the work items.
-        ({"S": 64 * 72, "H": 8, "D": 256}, 72, ("s",), {"h": 8, "block_d": 2}),
-        # 4 items are too few, 4 * 9 = 36 are exact: D blocks stay inside.
-        ({"S": 128, "H": 9, "D": 256}, 72, ("s", "h"), {"h": 1, "block_d": 2}),
-        # 4 * 8 = 32 are too few for 36 cores: D blocks are merged as well.
-        ({"S": 128, "H": 8, "D": 256}, 72, ("s", "h", "d"), {"h": 1, "block_d": 1}),
-        # 40 items on 36 cores would leave 32 of 72 places idle in the last wave.
-        ({"S": 1280, "H": 8, "D": 128}, 72, ("s", "h"), {"h": 1, "block_d": 1}),
+        # 2 of the 72 S blocks are under way at a time, on 16 ranks: 32 items for 32 cores. Heads stay inside.
+        (16, {"S": 64 * 72, "H": 8, "D": 256}, ("block_s",), {"h": 8, "block_d": 2}),
+        # 2 blocks for 2 ranks are too few; with 8 heads 32 are exact. D blocks stay inside.
+        (2, {"S": 128, "H": 8, "D": 256}, ("block_s", "h"), {"h": 1, "block_d": 2}),
+        # With 7 heads 28 are too few: D blocks are merged as well.
+        (2, {"S": 128, "H": 7, "D": 256}, ("block_s", "h", "block_d"), {"h": 1, "block_d": 1}),
+        # 66 items on 32 cores would leave 30 places of the third wave idle: D blocks are merged as well.
+        (1, {"S": 128, "H": 33, "D": 256}, ("block_s", "h", "block_d"), {"h": 1, "block_d": 1}),
+        # One head and one D block: nothing to merge but S.
+        (2, {"S": 128, "H": 1, "D": 8}, ("block_s",), {"h": 1, "block_d": 1}),
+        # One S block.
+        (2, {"S": 64, "H": 16, "D": 256}, ("h",), {"h": 1, "block_d": 2}),
     ],
 )
 def test_auto_merges_one_axis_after_the_other(
-    shape: dict[str, int], cores: int, merged: tuple[str, ...], carried: dict[str, int]
+    ranks: int, shape: dict[str, int], merged: tuple[str, ...], carried: dict[str, int]
 ) -> None:
-    plan = plan_of(flatten="auto")
-    found = occupancy(plan, Conditions(2, cores, shape))
+    found = occupancy(plan_of(flatten="auto"), Conditions(ranks, 64, shape))
     assert found.carried == carried
-    assert found.merged[: len(merged)] == merged
+    assert found.merged == merged
 
 
 def launcher_functions(text: str) -> dict[str, Any]:

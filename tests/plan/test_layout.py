@@ -44,6 +44,12 @@ def test_every_layout_is_dense_for_every_shape() -> None:
     assert Layout((Axis("tile", Sym("H") * cdiv(Sym("D"), Sym("TILE_D"))),)).is_dense()
 
 
+def test_a_stride_that_the_kernel_defines_wrongly_is_not_dense(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = (("peer_row", Sym("H") * Sym("D")), ("peer_block", Sym("TILE_S") * Sym("peer_row")))
+    monkeypatch.setattr(Layout, "stride_definitions", lambda layout: wrong)
+    assert not PEER.is_dense()
+
+
 def test_a_missing_coordinate_is_refused() -> None:
     with pytest.raises(ValueError, match=r"expected one coordinate for each axis, got a mismatch on \['d', 'head'\]"):
         PEER.offset({"ring": Const(0), "row": Const(0)})

@@ -87,7 +87,7 @@ def test_rendering_twice_gives_the_same_bytes(changes: dict[str, Any]) -> None:
 def test_a_producer_has_the_guides_five_steps_and_a_consumer_six(flatten: str, buffer_num: int) -> None:
     by_role = roles(kernel_of(text_of(sync="signal", flatten=flatten, buffer_num=buffer_num)))
     assert by_role == {
-        "role == 0": ["symm_at", "wait", "symm_at", "consume_token", "load", "store", "fence", "notify"],
+        "role == 0": ["symm_at", "symm_at", "wait", "consume_token", "load", "store", "fence", "notify"],
         "role == 1": ["wait", "consume_token", "load", "store", "fence", "notify"],
     }
 

@@ -8,24 +8,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from fusegen.plan.ir import BarrierCover, Decision, KernelPlan
+from fusegen.plan.ir import BarrierCover, Decision, KernelPlan, PlanDefect
 from fusegen.plan.program import Barrier, Node, Rounds, Run, When, walk
 from fusegen.plan.timeline import covers
-from fusegen.spec import KernelSpec
 
 
-def cover_with_barriers(plan: KernelPlan, spec: KernelSpec) -> KernelPlan:
+def cover_with_barriers(plan: KernelPlan) -> KernelPlan:
     """Take the first of the candidate programs, cheapest first, whose barriers order every edge."""
     producer, consumer = plan.stages
     candidates = (
         _shared(producer.name, consumer.name, plan.buffer_num)
-        if spec.roles == "shared"
+        if plan.roles == "shared"
         else _interleaved(producer.name, consumer.name)
     )
-    program = next(program for program in candidates if covers(program, plan.edges, ring=plan.buffer_num))
+    return cover_with_program(plan, candidates)
+
+
+def cover_with_program(plan: KernelPlan, candidates: Iterator[tuple[Node, ...]]) -> KernelPlan:
+    """The plan with the first program that orders its edges. Raises PlanDefect when none does."""
+    program = next((each for each in candidates if covers(each, plan.edges, ring=plan.buffer_num)), None)
+    if program is None:
+        raise PlanDefect(f"{plan.name}: no barrier program orders every edge of a ring of {plan.buffer_num}")
     (rounds,) = (node for node in program if isinstance(node, Rounds))
     per_round = sum(isinstance(node, Barrier) for node in walk(rounds.body))
-    closing = sum(isinstance(node, Barrier) for node in program)
+    closing = any(isinstance(node, Barrier) for node in program)
     again = (
         ", one reading from writing again: the only buffer is written in every round"
         if per_round == 2

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fusegen.plan.expr import Expr, Sym, product, substitute
+from fusegen.plan.expr import Sym, product, substitute
 from fusegen.plan.ir import Allocation, Decision, Host, KernelPlan
-from fusegen.spec import KernelSpec
+
+ENGINES = {"mte": ("MTE",)}
+"""Data engines that a transport needs at the initialisation of the host library."""
 
 
-def derive_host_duties(plan: KernelPlan, spec: KernelSpec) -> KernelPlan:
+def derive_host_duties(plan: KernelPlan) -> KernelPlan:
     """Sizes come from the same layouts that the kernel indexes with, so allocation and addresses cannot drift apart."""
-    names: dict[str, Expr] = {definition.name: definition.value for definition in plan.definitions}
+    names = plan.names
     allocations = [
         Allocation(buffer.name, substitute(buffer.layout.size(), names), plan.dtype, zeroed=False)
         for buffer in plan.buffers
@@ -37,5 +39,5 @@ def derive_host_duties(plan: KernelPlan, spec: KernelSpec) -> KernelPlan:
                 "2.1",
             )
         )
-    host = Host(tuple(allocations), limits, engines=("MTE",))
+    host = Host(tuple(allocations), limits, ENGINES[plan.transport])
     return replace(plan, host=host, decisions=(*plan.decisions, *decisions))

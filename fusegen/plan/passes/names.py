@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from fusegen.plan.ir import KernelPlan
 from fusegen.plan.tasks import prologue
-from fusegen.spec import KernelSpec
 
 
-def define_names(plan: KernelPlan, spec: KernelSpec) -> KernelPlan:
+def define_names(plan: KernelPlan) -> KernelPlan:
     """Block counts, work counts and strides; the launcher's sizes and the proofs read the same definitions."""
     return replace(plan, definitions=prologue(plan))

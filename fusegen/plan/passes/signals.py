@@ -5,33 +5,53 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fusegen.plan.expr import Const, Sym, cdiv, product
-from fusegen.plan.ir import SLOT_WORDS, Decision, Definition, KernelPlan, Protocol, SignalCover, SlotGroup
+from fusegen.plan.ir import (
+    SLOT_WORDS,
+    Decision,
+    Definition,
+    EdgeKind,
+    KernelPlan,
+    Protocol,
+    SignalCover,
+    SlotGroup,
+    Tasks,
+)
 from fusegen.plan.layout import Axis, Layout
 from fusegen.plan.program import Node, Rounds, Run, When
-from fusegen.spec import KernelSpec
 
 
-def cover_with_signals(plan: KernelPlan, spec: KernelSpec) -> KernelPlan:
+def cover_with_signals(plan: KernelPlan) -> KernelPlan:
     """One slot for each tile that a buffer holds: it announces the tile, and its reset returns the credit."""
-    producer, consumer = plan.stages
-    (buffer,) = plan.buffers
-    tasks = producer.tasks
+    (forward,) = (edge for edge in plan.edges if edge.kind is EdgeKind.FORWARD)
+    tasks = plan.stage(forward.source).tasks
     layout = Layout(
         (
             Axis("ring", Sym("BUFFER_NUM")),
-            Axis("source_rank", Sym("ranks")),
+            Axis("source_rank", tasks.rank.extent),
             Axis("tile", product(axis.extent for axis in tasks.items)),
         ),
         stride_names=(("ring", "ring_slots"), ("source_rank", "rank_slots")),
     )
-    protocol = _use_numbers(plan) if tasks.merged_rounds else _free_and_ready()
-    slots = SlotGroup("signal", layout, buffer.name, protocol, resetters=(consumer.name,))
+    protocol = _use_numbers(tasks) if tasks.merged_rounds else _free_and_ready()
+    slots = SlotGroup("signal", layout, forward.buffer, protocol, resetters=(forward.target,))
     program: tuple[Node, ...] = tuple(
         When(role, None, (Run(stage.name),) if tasks.merged_rounds else (Rounds(0, (Run(stage.name),)),))
         for role, stage in enumerate(plan.stages)
     )
-    edges = tuple(replace(edge, cover=SignalCover(slots.name)) for edge in plan.edges)
-    decisions = (
+    return replace(
+        plan,
+        constants=(*plan.constants, ("SLOT_WORDS", SLOT_WORDS)),
+        slots=(slots,),
+        program=program,
+        edges=tuple(replace(edge, cover=SignalCover(slots.name)) for edge in plan.edges),
+        decisions=(*plan.decisions, *_decisions(plan, slots, tasks)),
+    )
+
+
+def _decisions(plan: KernelPlan, slots: SlotGroup, tasks: Tasks) -> tuple[Decision, ...]:
+    rounds = tasks.round.label
+    (resetter,) = slots.resetters
+    return (
         Decision(
             "synchronisation",
             "a signal slot for each tile",
@@ -40,18 +60,25 @@ def cover_with_signals(plan: KernelPlan, spec: KernelSpec) -> KernelPlan:
         ),
         Decision(
             "slot layout",
-            "[" + ", ".join(axis.name for axis in layout.axes) + "], 64 bytes each",
+            "[" + ", ".join(axis.name for axis in slots.layout.axes) + "], 64 bytes each",
             "cores that write different words of one 64-byte line lose writes",
             "1.3",
         ),
         Decision(
             "credit return",
-            f"{consumer.name} returns every slot",
-            f"each ring position is reused, after {plan.buffer_num} S blocks and by the next launch; "
+            f"{resetter} returns every slot",
+            f"each ring position is reused, after {plan.buffer_num} {rounds} and by the next launch; "
             "the stage that read the tile is the one resetter",
             "1.3",
         ),
-        _slot_values(tasks.merged_rounds),
+        Decision(
+            "slot values",
+            "use numbers: 2 * use is free, 2 * use + 1 is ready, 0 again after the last use"
+            if tasks.merged_rounds
+            else "0 is free, 1 is ready",
+            _values_reason(rounds, merged=tasks.merged_rounds),
+            "1.3",
+        ),
         Decision(
             "launch close",
             "none",
@@ -59,32 +86,16 @@ def cover_with_signals(plan: KernelPlan, spec: KernelSpec) -> KernelPlan:
             "2.1",
         ),
     )
-    return replace(
-        plan,
-        constants=(*plan.constants, ("SLOT_WORDS", SLOT_WORDS)),
-        slots=(slots,),
-        program=program,
-        edges=edges,
-        decisions=(*plan.decisions, *decisions),
-    )
 
 
-def _slot_values(merged_rounds: bool) -> Decision:
-    """Whether 0 and 1 are enough to tell the uses of a slot apart."""
-    if merged_rounds:
-        return Decision(
-            "slot values",
-            "use numbers: 2 * use is free, 2 * use + 1 is ready, 0 again after the last use",
-            "S blocks that share a ring position go to different cores: with 0 and 1 the later one's producer could "
-            "take the zero that the earlier one still waits for",
-            "1.3",
+def _values_reason(rounds: str, *, merged: bool) -> str:
+    """Why 0 and 1 are, or are not, enough to tell the uses of a slot apart."""
+    if merged:
+        return (
+            f"{rounds} that share a ring position go to different cores: with 0 and 1 the later one's producer could "
+            "take the zero that the earlier one still waits for"
         )
-    return Decision(
-        "slot values",
-        "0 is free, 1 is ready",
-        "the same core works on a slot in every round, so its uses follow each other",
-        "1.3",
-    )
+    return "the same core works on a slot in every round, so its uses follow each other"
 
 
 def _free_and_ready() -> Protocol:
@@ -99,12 +110,11 @@ def _free_and_ready() -> Protocol:
     )
 
 
-def _use_numbers(plan: KernelPlan) -> Protocol:
+def _use_numbers(tasks: Tasks) -> Protocol:
     """Numbered uses: every wait of a launch has a value of its own, so it cannot be released by another use's write."""
     use, uses, ring = Sym("use"), Sym("uses"), Sym("ring")
-    round_axis = plan.stages[0].tasks.round
-    use_definition = Definition("use", Sym(round_axis.name) // Sym("BUFFER_NUM"))
-    uses_definition = Definition("uses", cdiv(Sym("blocks_s") - ring, Sym("BUFFER_NUM")))
+    use_definition = Definition("use", Sym(tasks.round.name) // Sym("BUFFER_NUM"))
+    uses_definition = Definition("uses", cdiv(tasks.round.extent - ring, Sym("BUFFER_NUM")))
     return Protocol(
         free=2 * use,
         ready=2 * use + 1,
@@ -113,7 +123,7 @@ def _use_numbers(plan: KernelPlan) -> Protocol:
         consumer_definitions=(use_definition, uses_definition),
         reason=(
             "Value of a slot in use number u of a launch: 2 * u = free, the producer may write; 2 * u + 1 = ready\n"
-            "to read. S blocks that share a ring buffer go to different cores: with 0 and 1, a later block's producer\n"
-            "could take the zero that an earlier one still waits for. After its last use, a slot is 0."
+            f"to read. {tasks.round.label} that share a ring buffer go to different cores: with 0 and 1, a later\n"
+            "one's producer could take the zero that an earlier one still waits for. After its last use, a slot is 0."
         ),
     )

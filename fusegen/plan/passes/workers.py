@@ -3,37 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import assert_never
 
 from fusegen.plan.ir import AllCores, Decision, Engine, KernelPlan, Launch, Role, Workers
-from fusegen.spec import KernelSpec
 
 
-def assign_workers(plan: KernelPlan, spec: KernelSpec) -> KernelPlan:
-    """Give each stage its cores. Interleaved roles alternate, so the two vector cores of an AI core differ."""
+def assign_workers(plan: KernelPlan) -> KernelPlan:
+    """Give each stage its cores: all of them, or those of one role. Interleaved roles alternate."""
     selections: tuple[AllCores | Role, ...]
-    match spec.roles:
-        case "shared":
-            selections = tuple(AllCores() for _ in plan.stages)
-            roles = 1
-            decision = Decision(
-                "roles",
-                "every core runs every stage, one after the other",
-                "roles: shared; a single core is enough, and a barrier keeps the stages apart",
-                "1.1",
-            )
-        case "interleaved":
-            roles = len(plan.stages)
-            selections = tuple(Role(index, roles) for index in range(roles))
-            decision = Decision(
-                "roles",
-                ", ".join(f"cores with core % {roles} == {i}: {stage.name}" for i, stage in enumerate(plan.stages)),
-                "the two vector cores of an AI core share its bandwidth: give them different work; an odd core count "
-                "gives the first role one core more",
-                "1.3",
-            )
-        case _:
-            assert_never(spec.roles)
+    if plan.roles == "shared":
+        roles = 1
+        selections = tuple(AllCores() for _ in plan.stages)
+        decision = Decision(
+            "roles",
+            "every core runs every stage, one after the other",
+            "roles: shared; a single core is enough, and a barrier keeps the stages apart",
+            "1.1",
+        )
+    else:
+        roles = len(plan.stages)
+        selections = tuple(Role(index, roles) for index in range(roles))
+        decision = Decision(
+            "roles",
+            ", ".join(f"cores with core % {roles} == {i}: {stage.name}" for i, stage in enumerate(plan.stages)),
+            "producers and consumers run at the same time; an odd number of cores gives the first role one more",
+            "1.3",
+        )
     stages = tuple(
         replace(stage, workers=Workers(Engine.VECTOR, selection))
         for stage, selection in zip(plan.stages, selections, strict=True)
@@ -44,5 +38,5 @@ def assign_workers(plan: KernelPlan, spec: KernelSpec) -> KernelPlan:
         "programs wait for each other: one that only starts when another ends would never be released",
         "2.1",
     )
-    launch = Launch(Engine.VECTOR, minimum_cores=roles, roles=roles)
+    launch = Launch(Engine.VECTOR, roles)
     return replace(plan, stages=stages, launch=launch, decisions=(*plan.decisions, decision, grid))

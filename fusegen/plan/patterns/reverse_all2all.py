@@ -6,7 +6,7 @@ target's ring buffer; `copy` moves what arrived from each source rank to C.
 
 from __future__ import annotations
 
-from fusegen.plan.expr import Expr, Sym, cdiv
+from fusegen.plan.expr import Expr, Sym
 from fusegen.plan.ir import (
     Access,
     AllCores,
@@ -32,8 +32,10 @@ from fusegen.targets import target
 
 S, H, D = Sym("S"), Sym("H"), Sym("D")
 RANK, RANKS, SHIFT = Sym("rank"), Sym("ranks"), Sym("shift")
-BLOCKS_D = Sym("blocks_d")
+BLOCKS_S, BLOCKS_D = Sym("blocks_s"), Sym("blocks_d")
 TARGET, SOURCE = Sym("target"), Sym("source")
+PUSH_ORDER = "Neighbouring cores write to neighbouring ranks, counted from this one: every link is in use."
+COPY_ORDER = "In the order in which the other ranks count their targets: own tile first, then the rank before."
 
 
 def compose(name: str, spec: KernelSpec) -> KernelPlan:
@@ -66,9 +68,9 @@ def compose(name: str, spec: KernelSpec) -> KernelPlan:
         ring="ring",
     )
     tasks = Tasks(
-        round=Axis("block_s", cdiv(S, Sym("TILE_S"))),
-        items=(Axis("h", H), Axis("block_d", BLOCKS_D)),
-        rank=Axis("shift", RANKS),
+        round=Axis("block_s", BLOCKS_S, "S blocks"),
+        items=(Axis("h", H, "heads"), Axis("block_d", BLOCKS_D, "D blocks")),
+        rank=Axis("shift", RANKS, "ranks"),
         merged_rounds=False,
         granularity=Granularity.TILE,
     )
@@ -82,7 +84,9 @@ def compose(name: str, spec: KernelSpec) -> KernelPlan:
         Workers(Engine.VECTOR, AllCores()),
         tasks,
         Definition(
-            "target", (RANK + SHIFT) % RANKS, "Each rank starts with another target: all links are busy at once."
+            "target",
+            (RANK + SHIFT) % RANKS,
+            PUSH_ORDER,
         ),
         tile,
         reads=(Access("a", Local(), (TARGET * S + Sym("s"), Sym("h"), Sym("d"))),),
@@ -94,7 +98,9 @@ def compose(name: str, spec: KernelSpec) -> KernelPlan:
         Workers(Engine.VECTOR, AllCores()),
         tasks,
         Definition(
-            "source", (RANK + RANKS - SHIFT) % RANKS, "In the order of arrival: the own rank's tile comes first."
+            "source",
+            (RANK + RANKS - SHIFT) % RANKS,
+            COPY_ORDER,
         ),
         tile,
         reads=(Access("peer", Local(), _peer_position(SOURCE)),),
@@ -109,7 +115,8 @@ def compose(name: str, spec: KernelSpec) -> KernelPlan:
         target=target(spec.target),
         transport=spec.transport,
         sync=spec.sync,
-        buffer_num=spec.buffer_num,
+        flatten=spec.flatten,
+        roles=spec.roles,
         watchdog_seconds=spec.watchdog.timeout_s if spec.watchdog.enabled else None,
         constants=(("TILE_S", spec.tile.s), ("TILE_D", spec.tile.d), ("BUFFER_NUM", spec.buffer_num)),
         verify=tuple(
