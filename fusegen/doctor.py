@@ -115,7 +115,7 @@ def diagnose(project: Project) -> Diagnosis:
 
 def install_command(extra: str) -> str:
     """The command that installs an extra."""
-    return f"pip install 'fusegen[{extra}]'"
+    return f"pip install 'fusegen[{extra}]', or in a checkout pip install '.[{extra}]'"
 
 
 def require_sim() -> None:

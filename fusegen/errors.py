@@ -87,7 +87,8 @@ class MissingExtraError(FusegenError):
         self.extra = extra
         self.module = module
         super().__init__(
-            f"{module} is not installed: this command needs the extra {extra}: pip install 'fusegen[{extra}]'"
+            f"{module} is not installed: this command needs the extra {extra}: pip install 'fusegen[{extra}]', "
+            f"or in a checkout pip install '.[{extra}]'"
         )
 
 

@@ -72,12 +72,16 @@ def find_project(start: Path, *, specs: Path | None = None, generated: Path | No
     start = start.absolute()
     root, table = _configuration(start)
     configured = {key: root / value for key, value in table.items()}
-    return Project(
+    project = Project(
         root=root,
         specs=start / specs if specs else configured.get("specs", root / "specs"),
         generated=start / generated if generated else configured.get("generated", root / "generated"),
         templates=configured.get("templates", packaged_templates()),
     )
+    if project.specs.resolve() == project.generated.resolve():
+        folder = project.shown(project.specs)
+        raise ProjectError(f"generated: expected a folder of its own, got {folder}, which is that of the specs")
+    return project
 
 
 def packaged_templates() -> Path:

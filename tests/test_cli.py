@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 
 import fusegen.sim
 from fusegen import __version__, doctor
-from fusegen.cli import cli
+from fusegen.cli import cli, main
 from fusegen.spec.schema import schema_text
 from fusegen.spec.starter import starter
 
@@ -78,7 +78,7 @@ def test_list(project: Path) -> None:
             "transport": "mte",
             "sync": "signal",
             "buffer_num": 2,
-            "rendered": False,
+            "module": "missing",
         }
     ]
     (project / "generated").mkdir()
@@ -91,8 +91,12 @@ def test_list(project: Path) -> None:
         "mte",
         "signal",
         "2",
-        "yes",
+        "edited",
+        "by",
+        "hand",
     ]
+    fusegen_("render")
+    assert json.loads(fusegen_("list", "--json").stdout)[0]["module"] == "current"
 
 
 def test_list_without_specs(project: Path) -> None:
@@ -162,7 +166,7 @@ def test_doctor(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (result.exit_code, json.loads(result.stdout)["ok"]) == (0, True)
     text = fusegen_("doctor").stdout
     assert "sim: run kernels on the CPU machine" in text
-    assert "  to install: pip install 'fusegen[npu]'" in text
+    assert "  to install: pip install 'fusegen[npu]', or in a checkout pip install '.[npu]'" in text
     monkeypatch.setattr(doctor, "CORE", ("no-such-package",))
     assert fusegen_("doctor").exit_code == 1
 
@@ -356,7 +360,8 @@ def test_run_says_what_to_install(machine: Machine, monkeypatch: pytest.MonkeyPa
     present: Callable[[str], object] = {"greenlet": 1, "ml_dtypes": 1, "numpy": 1, "torch": None}.get
     monkeypatch.setattr(doctor, "find_spec", present)
     assert refused("run", "starting", "--json") == (
-        "torch is not installed: this command needs the extra sim: pip install 'fusegen[sim]'"
+        "torch is not installed: this command needs the extra sim: "
+        "pip install 'fusegen[sim]', or in a checkout pip install '.[sim]'"
     )
 
 
@@ -373,3 +378,38 @@ def test_run_on_the_real_machine(monkeypatch: pytest.MonkeyPatch, arguments: str
     result = fusegen_("run", *arguments.split(), "--json")
     document = json.loads(result.stdout)
     assert (result.exit_code, document["ok"], document["findings"], document["tiles"]) == (0, True, [], tiles)
+
+
+def test_run_all_without_specs_is_no_success(project: Path, machine: Machine) -> None:
+    (project / "specs/starting.yaml").unlink()
+    assert refused("run", "--all") == "--all: expected specs in specs, got none"
+
+
+def test_run_refuses_what_the_launcher_would_refuse_before_it_allocates(machine: Machine) -> None:
+    message = refused("run", "starting", "--ranks", "2", "--shape", "S=2200000,H=8,D=128")
+    assert message.startswith("shape: expected fewer than 2**31 elements in a, for 32-bit offsets, got 4505600000")
+
+
+def test_run_on_more_cores_than_the_target_has_says_so(machine: Machine) -> None:
+    result = fusegen_("run", "starting", "--cores", "41")
+    assert result.exit_code == 0
+    assert result.stderr == "note: Ascend910B3 has 40 vector cores, this run has 41\n"
+
+
+def test_an_interrupt_has_a_status_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(**_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("fusegen.spec.schema.schema_text", interrupted)
+    monkeypatch.setattr(sys, "argv", ["fusegen", "schema"])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert caught.value.code == 130
+
+
+def test_a_wrong_option_has_status_2(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["fusegen", "list", "--colour"])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert caught.value.code == 2
+    assert "No such option" in capsys.readouterr().err

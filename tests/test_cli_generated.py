@@ -88,7 +88,7 @@ def test_check_prints_diffs_and_reasons(project: Path) -> None:
     result = fusegen_("check")
     assert result.exit_code == 1
     assert "-BUFFER_NUM = 3\n+BUFFER_NUM = 2\n" in result.stdout
-    assert "--- three.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-X = 1\n" in result.stdout
+    assert "--- generated/three.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-X = 1\n" in result.stdout
     assert result.stdout.splitlines()[-3:] == [
         "generated/one.py: edited by hand: move the change to the spec; fusegen render discards it",
         "generated/three.py: orphan: no spec has this name: delete the file, or restore its spec",

@@ -32,7 +32,7 @@ def test_this_installation(tmp_path: Path) -> None:
     assert document["ok"] is True
     assert document["python"]["ok"] is True
     assert document["extras"]["sim"]["installed"] is True
-    assert document["extras"]["npu"]["install"] == "pip install 'fusegen[npu]'"
+    assert document["extras"]["npu"]["install"] == "pip install 'fusegen[npu]', or in a checkout pip install '.[npu]'"
     assert document["project"]["specs"] == {"path": f"{tmp_path}/specs", "exists": False}
     assert document["project"]["templates"]["exists"] is True
 
@@ -49,4 +49,7 @@ def test_require_sim(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "find_spec", lambda module: None if module == "torch" else object())
     with pytest.raises(MissingExtraError) as caught:
         doctor.require_sim()
-    assert str(caught.value) == "torch is not installed: this command needs the extra sim: pip install 'fusegen[sim]'"
+    assert (
+        str(caught.value) == "torch is not installed: this command needs the extra sim: "
+        "pip install 'fusegen[sim]', or in a checkout pip install '.[sim]'"
+    )

@@ -53,7 +53,8 @@ def test_one_tree(error: type[Exception]) -> None:
 
 def test_missing_extra_says_what_to_install() -> None:
     assert str(MissingExtraError(extra="sim", module="torch")) == (
-        "torch is not installed: this command needs the extra sim: pip install 'fusegen[sim]'"
+        "torch is not installed: this command needs the extra sim: "
+        "pip install 'fusegen[sim]', or in a checkout pip install '.[sim]'"
     )
 
 

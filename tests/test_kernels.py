@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -85,25 +86,79 @@ def test_every_dtype_and_several_tiles(tmp_path: Path, dtype: str, tile: dict[st
 
 @pytest.mark.parametrize("sync", ["barrier", "signal"])
 def test_strided_input_and_output(tmp_path: Path, sync: str) -> None:
-    """A slice of A with gaps, and a transposed C: the ring buffer must not take over the user's strides."""
+    """Every second element of A's rows, and a C whose axes are swapped: the ring must not take over such strides."""
     text = render(plan_of(sync=sync, tile=SMALL_TILE), packaged_templates())
-    for old, new in (
-        (
-            "torch.randn((ranks * S, H, D), generator=generator).to(DTYPE).npu()",
-            "torch.randn((ranks * S, H + 1, 2 * D), generator=generator).to(DTYPE).npu()[:, 1:, ::2]",
-        ),
-        (
-            'torch.full((S, ranks * H, D), float("nan"), dtype=DTYPE, device=a.device)',
-            'torch.full((D, ranks * H, S), float("nan"), dtype=DTYPE, device=a.device).permute(2, 1, 0)',
-        ),
-        ("dist.all_gather(gathered, a)", "dist.all_gather(gathered, a.contiguous())"),
-        ("gathered = [torch.empty_like(a)", "gathered = [torch.empty_like(a.contiguous())"),
-    ):
-        assert old in text
-        text = text.replace(old, new)
+    old = 'return torch.empty((shape[0], shape[1] + gap, *shape[2:]), dtype=DTYPE, device="npu")[:, gap:]'
+    spread = 'torch.empty((shape[2], shape[1], 2 * shape[0]), dtype=DTYPE, device="npu")[:, :, gap::2]'
+    new = f"return {spread}.permute(2, 1, 0)"
+    assert old in text
     module = tmp_path / "kernel.py"
-    module.write_text(text)
+    module.write_text(text.replace(old, new))
     assert_exact(run_module(module, ranks=3, cores=6, shape={"S": 35, "H": 2, "D": 20}, launches=2))
+
+
+@pytest.mark.parametrize("sync", ["barrier", "signal"])
+def test_peer_memory_with_the_users_strides_gives_wrong_values(tmp_path: Path, sync: str) -> None:
+    """Hazard 5 of docs/platform.md: the second launch of every self-check has strides of its own."""
+    text = render(plan_of(sync=sync, tile=SMALL_TILE), packaged_templates())
+    assert "rows[:, None] * peer_row" in text
+    module = tmp_path / "kernel.py"
+    module.write_text(text.replace("rows[:, None] * peer_row", "rows[:, None] * stride_cs"))
+    conditions = {"ranks": 2, "cores": 4, "shape": {"S": 35, "H": 2, "D": 20}}
+    assert_exact(run_module(module, launches=1, **conditions))  # type: ignore[arg-type]
+    assert not run_module(module, launches=2, **conditions).ok  # type: ignore[arg-type]
+
+
+FAR = """
+class _Far:
+    shape, dtype, device = (8, 2, 8), DTYPE, "npu"
+
+    def stride(self):
+        return (2**29, 8, 1)
+
+
+"""
+"""A tensor whose elements lie far apart, without the memory that a real one would take."""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("launch(a, workspace, c=c)", "launch(a[1:], workspace, c=c)", r"a: expected torch\.bfloat16 \(8, 2, 8\), got"),
+        ("launch(a, workspace, c=c)", "launch(a.float(), workspace, c=c)", r"got torch\.float32 \(8, 2, 8\)"),
+        (
+            "launch(a, workspace, c=c)",
+            "launch(a, workspace, c=c[:1].expand(4, 4, 8))",
+            r"c: expected a place of its own for each element, got strides \(0, ",
+        ),
+        (
+            "launch(a, workspace, c=c)",
+            "launch(a, workspace, c=a.view(4, 4, 8))",
+            "c: expected memory of its own, got that of a",
+        ),
+        (
+            "launch(a, workspace, c=c)",
+            "launch(_Far(), workspace, c=c)",
+            r"a: expected its elements within 2\*\*31 of the first one",
+        ),
+        (
+            "with Workspace(S, H, D) as workspace:",
+            "with Workspace(-1, H, D) as workspace:",
+            r"shape: expected S, H, D from 0 to below 2\*\*30, got \(-1, 2, 8\)",
+        ),
+        (
+            "with Workspace(S, H, D) as workspace:",
+            "with Workspace(2**20, 2**10, 2) as workspace:",
+            r"a: expected fewer than 2\*\*31 elements for 32-bit offsets, got 4294967296",
+        ),
+    ],
+)
+def test_the_launcher_refuses(tmp_path: Path, old: str, new: str, message: str) -> None:
+    module = edited(tmp_path, old, new)
+    module.write_text(module.read_text().replace("def self_check", f"{FAR}def self_check", 1))
+    (finding,) = run_module(module, ranks=2, cores=4, shape={"S": 4, "H": 2, "D": 8}).findings
+    assert finding.kind == "HostError"
+    assert re.search(message, finding.message)
 
 
 @pytest.mark.parametrize("shape", [{"S": 0, "H": 2, "D": 8}, {"S": 4, "H": 0, "D": 8}, {"S": 4, "H": 2, "D": 0}])
@@ -125,7 +180,8 @@ def test_a_single_core_is_refused_where_roles_need_two(tmp_path: Path, sync: str
     result = run_of(tmp_path, changes, ranks=2, cores=1, shape={"S": 4, "H": 2, "D": 8})
     (finding,) = result.findings
     assert not result.ok
-    assert "cores: expected 2 to 1 vector cores, got 1" in finding.message or "cores: expected" in finding.message
+    assert "ValueError" in finding.message
+    assert "cores: expected 2 to 1 vector cores, got 1" in finding.message
 
 
 def edited(folder: Path, old: str, new: str, **changes: Any) -> Path:
@@ -164,7 +220,7 @@ def test_free_and_ready_alone_are_not_enough_where_rounds_are_merged(tmp_path: P
     """The reason for numbered uses: with plain 0 and 1, some schedule deadlocks or gives wrong values."""
     module = edited(tmp_path, "2 * use + 1)", "1)")
     text = module.read_text().replace("waitValue=2 * use)", "waitValue=0)").replace("(use + 1) % uses * 2)", "0)")
-    assert "use)" not in text
+    assert "* use" not in text
     module.write_text(text)
     shape = {"S": 160, "H": 1, "D": 16}
     results = [run_module(module, ranks=2, cores=40, shape=shape, seed=seed, schedule="random") for seed in range(10)]

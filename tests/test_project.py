@@ -120,3 +120,9 @@ def test_module_path(project: Project) -> None:
 
 def test_templates_of_a_checkout_lie_beside_the_package() -> None:
     assert packaged_templates() == Path(fusegen.__file__).parents[1] / "templates"
+
+
+def test_generated_modules_need_a_folder_of_their_own(tmp_path: Path) -> None:
+    with pytest.raises(ProjectError) as caught:
+        find_project(tmp_path, generated=Path("specs"))
+    assert str(caught.value) == "generated: expected a folder of its own, got specs, which is that of the specs"

@@ -53,7 +53,8 @@ def test_the_wheel_works_in_an_empty_folder(wheel: Path, tmp_path: Path) -> None
     assert json.loads(user.run("fusegen", "check", "--json")) == {"ok": True, "differences": []}
     assert json.loads(user.run("fusegen", "doctor", "--json"))["extras"]["sim"]["installed"] is False
     assert user.run("fusegen", "run", "mine", status=2) == (
-        "greenlet is not installed: this command needs the extra sim: pip install 'fusegen[sim]'\n"
+        "greenlet is not installed: this command needs the extra sim: "
+        "pip install 'fusegen[sim]', or in a checkout pip install '.[sim]'\n"
     )
 
     user.run("python", *PIP, f"{wheel}[sim]")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from fusegen import __version__
@@ -10,6 +12,9 @@ from fusegen.cli.explain import explain
 from fusegen.cli.generated import check, render
 from fusegen.cli.run import run
 from fusegen.cli.workspace import doctor, list_specs, new, schema
+
+INTERRUPTED = 128 + 2
+"""Exit status after an interrupt."""
 
 
 @click.group(cls=FusegenGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -26,5 +31,12 @@ for _command in (list_specs, new, schema, doctor, explain, render, check, run):
 
 
 def main() -> None:
-    """The console script."""
-    cli(prog_name="fusegen")
+    """The console script. An interrupt ends it with the status that shells give it, not with that of a finding."""
+    try:
+        sys.exit(cli.main(prog_name="fusegen", standalone_mode=False))
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.Abort:
+        click.echo("interrupted", err=True)
+        sys.exit(INTERRUPTED)

@@ -75,8 +75,7 @@ def _conditions(
     axes = point.shape.model_dump()
     if shape is not None:
         check_shape_keys(shape, tuple(axes))
-    roles = plan.launch.roles if plan.launch else 1
-    launched = cores if role_cores is None else role_cores * roles
+    launched = cores if role_cores is None else role_cores * plan.launch.roles
     return Conditions(
         ranks=default_ranks(point.ranks) if ranks is None else ranks,
         cores=plan.target.vector_cores if launched is None else launched,

@@ -65,6 +65,6 @@ def check(context: click.Context, project: Project, as_json: bool) -> None:
 def _name(project: Project, spec: str) -> str:
     """The name of one of the project's own specs: the generated folder holds modules of these only."""
     path = project.find_spec(spec)
-    if path.absolute() not in {own.absolute() for own in project.spec_paths()}:
+    if path.resolve() not in {own.resolve() for own in project.spec_paths()}:
         raise UsageError(f"SPEC: expected a spec in {project.shown(project.specs)}, got {spec}")
     return path.stem

@@ -19,13 +19,15 @@ if TYPE_CHECKING:
     from fusegen.project import Project
     from fusegen.spec import LoadedSpec
 
+_LEAST_WIDTH: Final = 110
 _PLAIN_WIDTH: Final = 140
 """Columns of output that goes to a file or a pipe."""
 
 
 def console() -> Console:
-    """A console for stdout, as wide as the terminal."""
-    return Console(highlight=False, soft_wrap=False, width=None if sys.stdout.isatty() else _PLAIN_WIDTH)
+    """A console for stdout, as wide as the terminal but never so narrow that a table would break words."""
+    width = max(Console().width, _LEAST_WIDTH) if sys.stdout.isatty() else _PLAIN_WIDTH
+    return Console(highlight=False, soft_wrap=False, width=width)
 
 
 def _table(*columns: str, numbers: Sequence[str] = ()) -> Table:
@@ -35,8 +37,8 @@ def _table(*columns: str, numbers: Sequence[str] = ()) -> Table:
     return table
 
 
-def spec_row(loaded: LoadedSpec, project: Project) -> dict[str, Any]:
-    """The choices that tell one spec from another, and whether its module exists."""
+def spec_row(loaded: LoadedSpec, problems: Mapping[str, str]) -> dict[str, Any]:
+    """The choices that tell one spec from another, and the state of its module; `problems` are those of check."""
     spec = loaded.spec
     return {
         "name": loaded.name,
@@ -46,21 +48,18 @@ def spec_row(loaded: LoadedSpec, project: Project) -> dict[str, Any]:
         "transport": spec.transport,
         "sync": spec.sync,
         "buffer_num": spec.buffer_num,
-        "rendered": project.module_path(loaded.name).is_file(),
+        "module": problems.get(f"{loaded.name}.py", "current"),
     }
 
 
-def print_specs(specs: Sequence[LoadedSpec], project: Project) -> None:
+def print_specs(specs: Sequence[LoadedSpec], problems: Mapping[str, str], project: Project) -> None:
     """One row for each spec."""
     if not specs:
         console().print(f"no specs in {escape(project.shown(project.specs))}: fusegen new PATTERN writes a first one")
         return
-    table = _table(
-        "name", "pattern", "dtype", "target", "transport", "sync", "buffers", "rendered", numbers=["buffers"]
-    )
+    table = _table("name", "pattern", "dtype", "target", "transport", "sync", "buffers", "module", numbers=["buffers"])
     for loaded in specs:
-        *words, is_rendered = spec_row(loaded, project).values()
-        table.add_row(*(escape(str(word)) for word in words), "yes" if is_rendered else "no")
+        table.add_row(*(escape(str(word)) for word in spec_row(loaded, problems).values()))
     console().print(table)
 
 
@@ -111,16 +110,14 @@ def print_explanation(explanation: Explanation) -> None:
 
     edges = _table("edge", "from", "to", "over", "distance", "ordered by")
     for edge in explanation.edges:
-        distance = "next launch" if edge["across_launches"] else f"{edge['distance']} rounds"
+        distance = "next launch" if edge["across_launches"] else _counted(edge["distance"], "round")
         edges.add_row(edge["kind"], edge["source"], edge["target"], edge["buffer"], distance, edge["cover"])
     out.print(edges, "")
 
     launch, occupancy = explanation.launch, explanation.occupancy
     cores = ", ".join(f"{stage} on {count}" for stage, count in launch["roles"].items())
-    out.print(
-        f"[bold]launch[/]     {launch['grid']} {launch['kind']} cores ({cores}), {launch['rounds']} rounds, "
-        f"{launch['barriers']} barriers"
-    )
+    rounds, barriers = _counted(launch["rounds"], "round"), _counted(launch["barriers"], "barrier")
+    out.print(f"[bold]launch[/]     {launch['grid']} {launch['kind']} cores ({cores}), {rounds}, {barriers}")
     carried = ", ".join(f"{count} {axis}" for axis, count in occupancy["carried"].items())
     merged = ", ".join((*occupancy["merged"], "ranks"))
     out.print(
@@ -132,6 +129,16 @@ def print_explanation(explanation: Explanation) -> None:
         f"[bold]occupancy[/]  {occupancy['active_cores']} of {occupancy['role_cores']} cores of a role work "
         f"({occupancy['utilization']:.0%}), {full}"
     )
+    waiting = occupancy["active_cores"] - occupancy["tiles_in_flight"]
+    if waiting > 0:
+        out.print(
+            f"[bold]ring[/]       holds {occupancy['tiles_in_flight']} tiles of each stage: {waiting} working cores "
+            "wait for a free place at any time; a larger buffer_num lets more of them move data"
+        )
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def _axes(axes: Mapping[str, int]) -> str:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fusegen.cli.base import echo_json, json_option, project_options
 from fusegen.cli.values import Outcome, Size, parse_shape, size_for, size_without_spec
-from fusegen.errors import UsageError
+from fusegen.errors import PlanError, UsageError
 from fusegen.project import Project
+from fusegen.sim.schedule import SCHEDULE_NAMES, ScheduleName
 
 if TYPE_CHECKING:
     from fusegen.plan import KernelPlan
     from fusegen.spec import LoadedSpec
-
-Schedule = Literal["round-robin", "random"]
 
 
 @click.command()
@@ -30,10 +30,11 @@ Schedule = Literal["round-robin", "random"]
 @click.option("--cores", type=click.IntRange(1), help="Cores of each rank.  [with --shape: all of the target]")
 @click.option("--shape", metavar="K=V,...", help="Tensor sizes, for example S=130,H=3,D=72.")
 @click.option("--launches", type=click.IntRange(1), help="Launches on one workspace.  [with --shape: 1]")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of input and schedule.")
+@click.option("--seed", type=click.IntRange(0, 2**31), default=0, show_default=True, help="Seed of input and schedule.")
+@click.option("--schedule-seed", type=click.IntRange(0), help="Seed of the schedule alone.  [the seed]")
 @click.option(
     "--schedule",
-    type=click.Choice(get_args(Schedule)),
+    type=click.Choice(SCHEDULE_NAMES),
     default="round-robin",
     show_default=True,
     help="Which core goes next.",
@@ -52,7 +53,8 @@ def run(
     shape: str | None,
     launches: int | None,
     seed: int,
-    schedule: Schedule,
+    schedule_seed: int | None,
+    schedule: ScheduleName,
     overrides: tuple[str, ...],
     as_json: bool,
 ) -> None:
@@ -78,7 +80,10 @@ def run(
         "launches": launches,
     }
     names = [str(path) for path in project.spec_paths()] if run_all else [spec or ""]
-    outcomes = [_simulate(each, project, overrides, given, seed=seed, schedule=schedule) for each in names]
+    if not names:
+        raise UsageError(f"--all: expected specs in {project.shown(project.specs)}, got none")
+    order = {"seed": seed, "schedule_seed": schedule_seed, "schedule": schedule}
+    outcomes = [_simulate(each, project, overrides, given, order) for each in names]
     if as_json:
         documents = [outcome.to_json() for outcome in outcomes]
         echo_json(documents if run_all else documents[0])
@@ -88,7 +93,7 @@ def run(
 
 
 def _simulate(
-    name: str, project: Project, overrides: tuple[str, ...], given: dict[str, Any], *, seed: int, schedule: Schedule
+    name: str, project: Project, overrides: tuple[str, ...], given: dict[str, Any], order: dict[str, Any]
 ) -> Outcome:
     """One run of one kernel, with a progress bar on stderr where a person watches."""
     from fusegen.cli.report import progress_bar
@@ -96,18 +101,33 @@ def _simulate(
 
     with _subject(name, project, overrides) as subject:
         size = size_for(subject.loaded.spec, **given) if subject.loaded else size_without_spec(**given)
-        with progress_bar(subject.name, _tiles(subject.plan, size)) as progress:
+        _refuse_impossible(subject.plan, size)
+        # What the module prints goes to stderr: stdout is for the result.
+        with progress_bar(subject.name, _tiles(subject.plan, size)) as progress, redirect_stdout(sys.stderr):
             result = run_module(
                 subject.module,
                 ranks=size.ranks,
                 cores=size.cores,
                 shape=size.shape,
                 launches=size.launches,
-                seed=seed,
-                schedule=schedule,
+                **order,
                 progress=progress,
             )
         return Outcome(subject.name, size, result)
+
+
+def _refuse_impossible(plan: KernelPlan | None, size: Size) -> None:
+    """Raises PlanError before gigabytes are allocated for a run that the launcher would refuse."""
+    if plan is None:
+        return
+    from fusegen.plan.evaluate import Conditions
+    from fusegen.plan.explain import condition_faults
+
+    if faults := condition_faults(plan, Conditions(size.ranks, size.cores, size.shape)):
+        raise PlanError(faults)
+    if size.cores > plan.target.vector_cores:
+        note = f"note: {plan.target.name} has {plan.target.vector_cores} vector cores, this run has {size.cores}"
+        click.echo(note, err=True)
 
 
 @dataclass(frozen=True, slots=True)

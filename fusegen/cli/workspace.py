@@ -15,15 +15,17 @@ from fusegen.project import Project
 @json_option
 @project_options
 def list_specs(project: Project, as_json: bool) -> None:
-    """List the specs of this project."""
+    """List the specs of this project, and whether their modules are current."""
     from fusegen.cli import report
+    from fusegen.pipeline import check_project
     from fusegen.spec import load_specs
 
     specs = load_specs(project.spec_paths())
+    problems = {difference.filename: difference.problem.value for difference in check_project(project)}
     if as_json:
-        echo_json([report.spec_row(loaded, project) for loaded in specs])
+        echo_json([report.spec_row(loaded, problems) for loaded in specs])
     else:
-        report.print_specs(specs, project)
+        report.print_specs(specs, problems, project)
 
 
 @click.command()
@@ -33,6 +35,7 @@ def list_specs(project: Project, as_json: bool) -> None:
 @project_options
 def new(project: Project, pattern: str, name: str | None, force: bool) -> None:
     """Write a starting spec for PATTERN, in which comments explain every option."""
+    from fusegen.render.files import replace_file
     from fusegen.spec.loader import name_fault
     from fusegen.spec.model import PATTERNS
     from fusegen.spec.schema import SCHEMA_FILE, schema_text
@@ -48,10 +51,8 @@ def new(project: Project, pattern: str, name: str | None, force: bool) -> None:
     if file.exists() and not force:
         advice = "--name chooses another, --force overwrites it"
         raise UsageError(f"{project.shown(file)}: expected a new file, got an existing one ({advice})")
-    project.specs.mkdir(parents=True, exist_ok=True)
     for path, text in ((file, starter(pattern)), (project.specs / SCHEMA_FILE, schema_text())):
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            path.write_text(text, encoding="utf-8")
+        if replace_file(path, text):
             click.echo(f"wrote {project.shown(path)}")
 
 

@@ -1,6 +1,6 @@
 """Files of the generated folder: what they should hold, how they differ from it, and how they are replaced.
 
-The manifest, MANIFEST.json, records for each module the SHA-256 of the spec file and of the module's text, and the
+The manifest, MANIFEST.json, records for each module the SHA-256 of what the spec says and of the module's text, and the
 version of fusegen that wrote them. It tells a module that was edited by hand from one whose spec has changed since.
 """
 
@@ -89,19 +89,13 @@ def manifest_text(modules: Mapping[str, RenderedModule], kept: Mapping[str, dict
 
 
 def read_manifest(folder: Path) -> dict[str, dict[str, str]]:
-    """Entries of the folder's manifest, nothing where there is none. Raises ProjectError for one that is broken."""
+    """Entries of the folder's manifest; none where there is no manifest, or one that fusegen did not write."""
     path = folder / MANIFEST
-    if not path.is_file():
-        return {}
     try:
         modules = json.loads(path.read_text(encoding="utf-8"))["modules"]
-        return {
-            name: {"spec_sha256": e["spec_sha256"], "module_sha256": e["module_sha256"]} for name, e in modules.items()
-        }
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ProjectError(
-            f"{path}: expected a manifest of fusegen, got {error!r} (delete it and render again)"
-        ) from error
+        return {name: {key: entry[key] for key in ("spec_sha256", "module_sha256")} for name, entry in modules.items()}
+    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
 
 
 def differences(folder: Path, modules: Mapping[str, RenderedModule]) -> Iterator[Difference]:
@@ -115,19 +109,19 @@ def differences(folder: Path, modules: Mapping[str, RenderedModule]) -> Iterator
         filename = f"{name}.py"
         current = _read(present[name]) if name in present else ""
         if name not in modules:
-            yield Difference(Problem.ORPHAN, filename, _diff(current, "", filename))
+            yield Difference(Problem.ORPHAN, filename, _diff(current, "", f"{folder.name}/{filename}"))
         elif name not in present:
-            yield Difference(Problem.MISSING, filename, _diff("", modules[name].text, filename))
+            yield Difference(Problem.MISSING, filename, _diff("", modules[name].text, f"{folder.name}/{filename}"))
         elif current != modules[name].text:
             recorded = entries.get(name, {}).get("module_sha256")
             problem = Problem.STALE if sha256(current) == recorded else Problem.EDITED
-            yield Difference(problem, filename, _diff(current, modules[name].text, filename))
+            yield Difference(problem, filename, _diff(current, modules[name].text, f"{folder.name}/{filename}"))
     manifest = folder / MANIFEST
     expected = manifest_text(modules)
     current = _read(manifest) if manifest.is_file() else ""
     if current != expected:
         problem = Problem.STALE if manifest.is_file() else Problem.MISSING
-        yield Difference(problem, MANIFEST, _diff(current, expected, MANIFEST))
+        yield Difference(problem, MANIFEST, _diff(current, expected, f"{folder.name}/{MANIFEST}"))
 
 
 def replace_file(path: Path, text: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import keyword
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from fusegen.spec.messages import described, known_fields, shape_faults
 from fusegen.spec.model import PATTERNS, KernelSpec, SpecBase
 from fusegen.spec.rules import broken_rules
 
+_IMPORTED: Final = frozenset({"fusegen", "numpy", "shmem", "torch", "torch_npu", "triton", "triton_dist"})
 _NAME: Final = re.compile(r"[a-z_][a-z0-9_]*")
 
 
@@ -25,8 +27,8 @@ class LoadedSpec:
     """A valid spec and where it came from.
 
     `name` is the stem of the file and the name of the generated module. `lines` gives the line of every key path that
-    the file holds; `overridden` lists the key paths that overrides replaced. `sha256` is the digest of the file's
-    bytes, which overrides do not change.
+    the file holds; `overridden` lists the key paths that overrides replaced. `sha256` is the digest of
+    what the spec says: comments, the order of keys and values that are the default anyway do not change it.
     """
 
     name: str
@@ -60,13 +62,14 @@ def load_spec(path: Path, overrides: Sequence[str] = ()) -> LoadedSpec:
     if faults:
         located = (_located(fault, path, document) for fault in faults)
         raise SpecError(sorted(located, key=lambda fault: (not fault.file, fault.line, fault.column)))
+    spec = PATTERNS[document.data["pattern"]].model_validate(document.data)
     return LoadedSpec(
         name=path.stem,
         path=path,
-        spec=PATTERNS[document.data["pattern"]].model_validate(document.data),
+        spec=spec,
         lines=MappingProxyType(document.lines),
         overridden=frozenset(document.overridden),
-        sha256=hashlib.sha256(source).hexdigest(),
+        sha256=hashlib.sha256(spec.model_dump_json().encode()).hexdigest(),
     )
 
 
@@ -92,14 +95,13 @@ def shown(path: Path) -> str:
 
 def name_fault(name: str) -> Fault | None:
     """Why a kernel cannot have this name, if so: generated modules are imported and run under it."""
-    if _NAME.fullmatch(name) and not keyword.iskeyword(name):
-        return None
-    return Fault(
-        "name",
-        "a lower-case Python identifier as the name of the file",
-        name,
-        "the generated module has the same name, and Python must be able to import it",
-    )
+    if not _NAME.fullmatch(name) or keyword.iskeyword(name):
+        advice = "the generated module has the same name, and Python must be able to import it"
+        return Fault("name", "a lower-case Python identifier as the name of the file", name, advice)
+    if name in sys.stdlib_module_names or name in _IMPORTED:
+        advice = "the generated module would stand in the way of the one that it, or its neighbours, import"
+        return Fault("name", "a name that no module of Python or of the device's packages has", name, advice)
+    return None
 
 
 def _name_faults(path: Path) -> list[Fault]:

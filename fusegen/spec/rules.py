@@ -12,6 +12,7 @@ from typing import Final
 
 from fusegen.errors import Fault
 from fusegen.spec.model import KernelSpec
+from fusegen.targets import TARGETS
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,15 @@ def too_few_cores(spec: KernelSpec, field: str, cores: int) -> Iterator[Fault]:
         yield Fault(field, "at least 2, because of roles: interleaved", str(cores), advice)
 
 
+def verification_fits_the_target(spec: KernelSpec) -> Iterator[Fault]:
+    """A run on cores that the device lacks says nothing about the device."""
+    available = TARGETS[spec.target].vector_cores
+    for index, point in enumerate(spec.verify):
+        if point.cores > available:
+            expected = f"at most {available}, the vector cores of {spec.target}"
+            yield Fault(f"verify[{index}].cores", expected, str(point.cores))
+
+
 def verification_points_differ(spec: KernelSpec) -> Iterator[Fault]:
     """A repeated point costs time and proves nothing more."""
     for index, point in enumerate(spec.verify):
@@ -71,6 +81,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(frozenset({"sync", "roles"}), signal_needs_interleaved_roles),
     Rule(frozenset({"sync", "flatten"}), flattening_s_needs_signals),
     Rule(frozenset({"roles", "verify"}), interleaved_roles_need_two_cores),
+    Rule(frozenset({"target", "verify"}), verification_fits_the_target),
     Rule(frozenset({"verify"}), verification_points_differ),
 )
 

@@ -61,7 +61,7 @@ def test_an_edited_module_is_told_from_a_stale_one(tmp_path: Path) -> None:
         ("two.py", Problem.STALE),
         (MANIFEST, Problem.STALE),
     ]
-    assert found[0].diff == "--- one.py\n+++ one.py\n@@ -1 +1 @@\n-A = 3\n+A = 1\n"
+    assert found[0].diff == f"--- {tmp_path.name}/one.py\n+++ {tmp_path.name}/one.py\n@@ -1 +1 @@\n-A = 3\n+A = 1\n"
     assert found[0].advice == "move the change to the spec; fusegen render discards it"
     assert found[1].advice == "run fusegen render"
 
@@ -87,7 +87,8 @@ def test_a_file_without_its_last_newline_gives_a_readable_diff(tmp_path: Path) -
     write_all(tmp_path)
     (tmp_path / "one.py").write_text("A = 1")
     (difference,) = differences(tmp_path, MODULES)
-    assert difference.diff == "--- one.py\n+++ one.py\n@@ -1 +1 @@\n-A = 1\n\\ No newline at end of file\n+A = 1\n"
+    header = f"--- {tmp_path.name}/one.py\n+++ {tmp_path.name}/one.py\n"
+    assert difference.diff == f"{header}@@ -1 +1 @@\n-A = 1\n\\ No newline at end of file\n+A = 1\n"
 
 
 def test_the_manifest_has_hashes_and_the_generator(tmp_path: Path) -> None:
@@ -98,12 +99,11 @@ def test_the_manifest_has_hashes_and_the_generator(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"modules": 3}', '{"modules": {"one": {}}}'])
-def test_a_broken_manifest_is_refused_with_its_path(tmp_path: Path, text: str) -> None:
+def test_a_broken_manifest_counts_as_stale(tmp_path: Path, text: str) -> None:
+    write_all(tmp_path)
     (tmp_path / MANIFEST).write_text(text)
-    with pytest.raises(
-        ProjectError, match=r"MANIFEST\.json: expected a manifest of fusegen, got .*delete it and render"
-    ):
-        read_manifest(tmp_path)
+    assert read_manifest(tmp_path) == {}
+    assert problems(tmp_path) == [(MANIFEST, Problem.STALE)]
 
 
 def test_replacing_a_file_with_the_same_text_leaves_it_alone(tmp_path: Path) -> None:

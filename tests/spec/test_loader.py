@@ -66,7 +66,7 @@ def test_a_good_spec() -> None:
     path = write(GOOD)
     loaded = load_spec(path)
     assert (loaded.name, loaded.path) == ("x", path)
-    assert loaded.sha256 == hashlib.sha256(GOOD.encode()).hexdigest()
+    assert loaded.sha256 == hashlib.sha256(loaded.spec.model_dump_json().encode()).hexdigest()
     spec = loaded.spec
     assert (spec.pattern, spec.dtype, spec.target, spec.transport) == (
         "reverse_all2all",
@@ -367,7 +367,26 @@ def test_overrides() -> None:
     loaded = load_spec(write(GOOD), ["tile.d=64", "buffer_num=3", "verify[0].ranks=[4]", "description=quick"])
     assert (loaded.spec.tile.d, loaded.spec.buffer_num, loaded.spec.verify[0].ranks) == (64, 3, (4,))
     assert loaded.overridden == {"tile.d", "buffer_num", "verify[0].ranks", "description"}
-    assert loaded.sha256 == load_spec(write(GOOD)).sha256
+    assert loaded.sha256 != load_spec(write(GOOD)).sha256
+
+
+def test_comments_do_not_change_the_digest() -> None:
+    before = load_spec(write(GOOD)).sha256
+    assert load_spec(write(f"# A comment.\n{GOOD}")).sha256 == before
+    assert load_spec(write(GOOD.replace("buffer_num: 2", "buffer_num: 3"))).sha256 != before
+
+
+@pytest.mark.parametrize("name", ["torch", "json", "shmem", "triton"])
+def test_a_kernel_must_not_hide_a_module_that_kernels_import(name: str) -> None:
+    path = write(GOOD).with_name(f"{name}.yaml")
+    path.write_text(GOOD)
+    with pytest.raises(SpecError, match=f"name: expected a name that no module of Python .* has, got {name} "):
+        load_spec(path)
+
+
+def test_verification_beyond_the_cores_of_the_target() -> None:
+    text = GOOD.replace("cores: 4", "cores: 41", 1)
+    assert faults_of(text)[0].endswith("verify[0].cores: expected at most 40, the vector cores of Ascend910B3, got 41")
 
 
 def test_an_override_of_a_mapping_that_the_file_leaves_out() -> None:
