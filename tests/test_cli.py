@@ -243,12 +243,12 @@ def test_run_takes_what_is_left_out_from_the_first_verification_point(machine: M
 
 
 def test_run_options(machine: Machine) -> None:
-    options = "--ranks 3 --cores 5 --shape D=1,S=2,H=3 --launches 1 --seed 7 --schedule random --json"
+    options = "--ranks 3 --cores 5 --shape D=1,S=2,H=3 --launches 1 --seed 7 --schedule random --schedule-seed 9 --json"
     assert fusegen_("run", "specs/starting.yaml", *options.split()).exit_code == 0
     (call,) = machine.calls
     assert (call["ranks"], call["cores"], call["launches"]) == (3, 5, 1)
     assert list(call["shape"].items()) == [("S", 2), ("H", 3), ("D", 1)]
-    assert (call["seed"], call["schedule"]) == (7, "random")
+    assert (call["seed"], call["schedule"], call["schedule_seed"]) == (7, "random", 9)
 
 
 def test_run_with_a_shape_uses_the_target_and_launches_once(machine: Machine) -> None:

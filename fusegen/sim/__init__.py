@@ -2,14 +2,32 @@
 
 result = run_module(Path("generated/x.py"), ranks=2, cores=40, shape={"S": 2045, "H": 12, "D": 128})
 
+run       -> self_check (what a generated module is), program (machine set-up), verdict
 stand_ins -> host (triton, torch_npu, torch.distributed, shmem, time) and language (tl, dl, libshmem_device)
 language  -> values (affine, tiles, integers), memory, signals
-machine   -> actors, schedule; device (cores, streams); findings, diagnosis
+machine   -> actors, schedule, events; device (cores, streams); findings, diagnosis
+
+Importing this package imports neither torch nor greenlet: `run_module` does when it is first used.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from fusegen.sim.errors import SimulationError, Unsupported
-from fusegen.sim.findings import Deadlock, Finding, HostError, IntegerOverflow, MisalignedSlot, OutOfBounds, StepLimit
-from fusegen.sim.run import RunResult, run_module
+from fusegen.sim.findings import (
+    Deadlock,
+    Finding,
+    HostError,
+    IntegerOverflow,
+    MisalignedSlot,
+    OutOfBounds,
+    StepLimit,
+    WrongValues,
+)
+from fusegen.sim.schedule import ScheduleName
+from fusegen.sim.schedule.replay import Replay, ReplayMismatch
+
+if TYPE_CHECKING:
+    from fusegen.sim.run import RunResult, run_module
 
 __all__ = [
     "Deadlock",
@@ -18,9 +36,21 @@ __all__ = [
     "IntegerOverflow",
     "MisalignedSlot",
     "OutOfBounds",
+    "Replay",
+    "ReplayMismatch",
     "RunResult",
+    "ScheduleName",
     "SimulationError",
     "StepLimit",
     "Unsupported",
+    "WrongValues",
     "run_module",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("RunResult", "run_module"):
+        from fusegen.sim import run
+
+        return getattr(run, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

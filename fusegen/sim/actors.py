@@ -10,7 +10,7 @@ from greenlet import greenlet
 from fusegen.sim.findings import ActorName
 
 if TYPE_CHECKING:
-    from fusegen.sim.device import Kernel, Stream
+    from fusegen.sim.device import Kernel, LaunchKey, Stream
     from fusegen.sim.memory import Memory
 
 
@@ -29,9 +29,24 @@ class SlotWait:
         return range(self.address, self.address + self.count * 64, 64)
 
 
+class Token:
+    """What dl.wait returns: `actor` has waited for the slots of `wait`.
+
+    dl.consume_token hands it to a pointer; only accesses through that pointer are ordered after the wait.
+    """
+
+    __slots__ = ("actor", "wait")
+
+    def __init__(self, actor: Actor, wait: SlotWait) -> None:
+        self.actor = actor
+        self.wait = wait
+
+
 @dataclass(frozen=True, slots=True)
 class BarrierWait:
-    """A device barrier, until every program of every rank has arrived."""
+    """A device barrier of one launch, until every program of it on every rank has arrived."""
+
+    launch: LaunchKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +77,18 @@ Wait = SlotWait | BarrierWait | StreamWait | CollectiveWait | Sleep
 class Actor:
     """One greenlet with its name.
 
-    `waiting` is None while it can run. Programs have a kernel and a position in its grid.
+    `number` counts the actors of a machine in the order of their creation. `waiting` is None while it can run.
+    Programs have a kernel and a position in its grid.
     """
 
-    __slots__ = ("greenlet", "kernel", "name", "position", "waiting")
+    __slots__ = ("greenlet", "kernel", "name", "number", "position", "waiting")
 
     def __init__(self, name: ActorName, *, kernel: Kernel | None = None, position: tuple[int, ...] = ()) -> None:
         self.name = name
         self.kernel = kernel
         self.position = position
         self.waiting: Wait | None = None
+        self.number: int
         self.greenlet: greenlet
 
     @property

@@ -145,7 +145,8 @@ class Affine:
         """self + sign * other."""
         kind = type(other)
         if kind is int:
-            return Affine(self.base + sign * other, self.coefs, self.shape, self.wide)
+            wide = self.wide or not INT32_MIN <= other <= INT32_MAX  # Triton types a constant by its value
+            return Affine(self.base + sign * other, self.coefs, self.shape, wide)
         if kind is Affine:
             wide = self.wide or other.wide
             if len(self.shape) == len(other.shape):
@@ -178,7 +179,7 @@ class Affine:
 
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, int):
-            wide = self.wide or type(other) is Int64
+            wide = self.wide or type(other) is Int64 or not INT32_MIN <= other <= INT32_MAX
             factor = int(other)
             return Affine(self.base * factor, tuple([coef * factor for coef in self.coefs]), self.shape, wide)
         return _dense(self, other, "__mul__")

@@ -1,42 +1,68 @@
-"""The device side of a rank: vector cores, streams, and kernels whose grid runs on the cores in batches.
+"""The device side of a rank: its cores, streams, and kernels whose grid runs on the cores in batches.
 
-A kernel's programs start in order as cores become free. Operations of one stream run one after another; different
-streams share the cores.
+A kernel's programs start in order as cores become free. A program takes one core, which has an actor for each of the
+kernel's `actors_per_program`. Operations of one stream run one after another; different streams share the cores.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from math import prod
+from typing import NamedTuple
+
+import numpy as np
 
 from fusegen.sim.actors import Actor, StreamWait
-from fusegen.sim.findings import ActorName, NotResident
+from fusegen.sim.events import Drained, Launched, ProgramEnded, ProgramStarted
+from fusegen.sim.findings import ActorName, CoreKind, NotResident
 from fusegen.sim.machine import Machine
 
 MAX_PROGRAMS = 65535
 
 
-@dataclass(slots=True, eq=False)
-class Kernel:
-    """One launch: `body` runs one program; `grid` has three axes, axis 0 changes fastest.
-
-    `has_waited` tells that one of its programs had to wait for another program, of this rank or another.
-    """
+class LaunchKey(NamedTuple):
+    """The launch of kernel `name` with this number, from 1, on its rank: one launch has the same key on every rank."""
 
     name: str
+    number: int
+
+
+@dataclass(slots=True, eq=False)
+class Kernel:
+    """One launch: every actor of a program runs `body`; `grid` has three axes, axis 0 changes fastest.
+
+    `actors_per_program` are the cores that a program runs on: one AIV in a vector kernel. `unfinished` counts the
+    actors of each running program that have not ended. `has_waited` tells that one of the programs had to wait for
+    another program, of this rank or another.
+    """
+
+    key: LaunchKey
     grid: tuple[int, int, int]
     body: Callable[[], None]
     stream: Stream
+    actors_per_program: tuple[CoreKind, ...] = ("AIV",)
     started: int = 0
+    finished: int = 0
+    unfinished: dict[int, int] = field(default_factory=dict)
     has_waited: bool = False
     ended: list[Actor] = field(default_factory=list)
 
     @property
+    def name(self) -> str:
+        return self.key.name
+
+    @property
     def programs(self) -> int:
         return prod(self.grid)
+
+    @property
+    def vector_actors(self) -> int:
+        """AIVs of all programs: those who meet in barrier_all_vec."""
+        return self.programs * self.actors_per_program.count("AIV")
 
     def position(self, program: int) -> tuple[int, int, int]:
         """Coordinates of a program in the grid."""
@@ -72,21 +98,41 @@ class Device:
 
     def __init__(self, machine: Machine, *, rank: int, cores: int) -> None:
         self._machine = machine
+        self._events = machine.events
         self.rank = rank
         self.cores = cores
         self.default_stream = Stream()
         self.running: list[Kernel] = []
-        self.launched = 0
+        self.launches: Counter[str] = Counter()
         self._busy: dict[Stream, None] = {}
         self._free = list(range(cores))
 
-    def launch(self, name: str, grid: tuple[int, ...], body: Callable[[], None], stream: Stream) -> None:
-        """Enqueue a kernel; raises RuntimeError for a grid that the runtime rejects."""
+    @property
+    def launched(self) -> int:
+        """Kernels launched so far."""
+        return self.launches.total()
+
+    def launch(
+        self,
+        name: str,
+        grid: tuple[int, ...],
+        body: Callable[[], None],
+        stream: Stream,
+        *,
+        actors_per_program: tuple[CoreKind, ...] = ("AIV",),
+    ) -> None:
+        """Enqueue a kernel; raises TypeError or RuntimeError for a grid that the runtime rejects."""
+        if not all(isinstance(extent, int | np.integer) for extent in grid):
+            raise TypeError(f"{name}: expected integers as the grid, got {tuple(grid)}")
         width, height, depth = axes = (*grid, 1, 1)[:3] if 1 <= len(grid) <= 3 else (0, 0, 0)
         if min(axes) < 1 or prod(axes) > MAX_PROGRAMS:
             raise RuntimeError(f"{name}: expected a grid of 1 to {MAX_PROGRAMS} programs, got {tuple(grid)}")
-        self.launched += 1
-        self._submit(stream, Kernel(name, (width, height, depth), body, stream))
+        self.launches[name] += 1
+        key = LaunchKey(name, self.launches[name])
+        kernel = Kernel(key, (width, height, depth), body, stream, actors_per_program)
+        if self._events.observers:
+            self._events.tell(Launched(*self._events.here(), kernel))
+        self._submit(stream, kernel)
 
     def streams(self) -> list[Stream]:
         """Streams with operations that have not finished."""
@@ -102,6 +148,8 @@ class Device:
         if stream.finished < target:
             stream.waiters.append((target, self._machine.current))
             self._machine.park(StreamWait(stream, target))
+        if self._events.observers:
+            self._events.tell(Drained(*self._events.here(), stream, target))
 
     def _submit(self, stream: Stream, operation: Kernel | StreamEvent) -> None:
         stream.submitted += 1
@@ -124,7 +172,8 @@ class Device:
             self._finish_head(stream)
 
     def _finish_head(self, stream: Stream) -> None:
-        stream.queue.popleft()
+        if isinstance(stream.queue.popleft(), Kernel):
+            self._machine.complete_operation()
         stream.finished += 1
         if stream.is_idle:
             del self._busy[stream]
@@ -144,19 +193,31 @@ class Device:
     def _start_program(self, kernel: Kernel, core: int) -> None:
         program = kernel.started
         kernel.started += 1
-        name = ActorName(rank=self.rank, kind="AIV", core=core, program=program)
-        actor = Actor(name, kernel=kernel, position=kernel.position(program))
+        kinds = kernel.actors_per_program
+        kernel.unfinished[program] = len(kinds)
+        vector_ids = iter(range(len(kinds)))
+        for kind in kinds:
+            sub_vec_id = next(vector_ids) if kind == "AIV" and len(kinds) > 1 else None
+            name = ActorName(rank=self.rank, kind=kind, core=core, program=program, sub_vec_id=sub_vec_id)
+            actor = Actor(name, kernel=kernel, position=kernel.position(program))
+            self._machine.spawn(actor, partial(self._run_actor, kernel, actor, core, program))
 
-        def body() -> None:
-            kernel.body()
-            self._end_program(kernel, actor, core)
-
-        self._machine.spawn(actor, body)
-
-    def _end_program(self, kernel: Kernel, actor: Actor, core: int) -> None:
+    def _run_actor(self, kernel: Kernel, actor: Actor, core: int, program: int) -> None:
+        if self._events.observers:
+            self._events.tell(ProgramStarted(actor, None))
+        kernel.body()
+        if self._events.observers:
+            self._events.tell(ProgramEnded(actor, None))
         kernel.ended.append(actor)
+        kernel.unfinished[program] -= 1
+        if not kernel.unfinished[program]:
+            del kernel.unfinished[program]
+            self._end_program(kernel, core)
+
+    def _end_program(self, kernel: Kernel, core: int) -> None:
+        kernel.finished += 1
         heapq.heappush(self._free, core)
-        if len(kernel.ended) == kernel.programs:
+        if kernel.finished == kernel.programs:
             if kernel.has_waited and kernel.programs > self.cores:
                 self._machine.note(_not_resident(kernel, cores=self.cores))
             self.running.remove(kernel)

@@ -11,10 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from fusegen.sim.actors import Actor, BarrierWait, CollectiveWait, SlotWait, StreamWait
+from fusegen.sim.actors import Actor, BarrierWait, CollectiveWait, Sleep, SlotWait, StreamWait
+from fusegen.sim.device import Kernel, LaunchKey
 from fusegen.sim.findings import Blocked, Cause, Deadlock, Slot
 from fusegen.sim.heap import POISON_BYTE
-from fusegen.sim.host.process import Hosts
+from fusegen.sim.host.process import Host, Hosts
 from fusegen.sim.machine import Machine
 from fusegen.sim.memory import Memory
 from fusegen.sim.signals import DeviceBarrier, SlotRecord, value_at
@@ -28,7 +29,10 @@ GUIDE_CREDIT: Final = "1.3"
 
 @dataclass(frozen=True, slots=True)
 class StuckSlot:
-    """A slot that `actor` waits for: what it holds and the last device write to it, None if there was none."""
+    """A slot that `actor` waits for: what it holds, and the notify that it got last, None if there was none.
+
+    `lost` is that notify when a host has changed the slot since, which makes `record` None.
+    """
 
     actor: Actor
     memory: Memory
@@ -37,6 +41,7 @@ class StuckSlot:
     actual: int
     word_bytes: int
     record: SlotRecord | None
+    lost: SlotRecord | None
 
     def __str__(self) -> str:
         return f"{self.memory.name} {self.slot} on rank {self.memory.rank}"
@@ -53,7 +58,7 @@ class Scene:
     def __init__(self, machine: Machine, hosts: Hosts, barrier: DeviceBarrier, names: SlotNames) -> None:
         self.machine = machine
         self.hosts = hosts.hosts
-        self.arrived = barrier.arrived
+        self.barriers = barrier.arrived
         self.names = names
         self.blocked = sorted(machine.blocked(), key=_order)
         self.stuck = [
@@ -74,12 +79,17 @@ def _order(actor: Actor) -> tuple[bool, int, int]:
 
 def _stuck_slot(actor: Actor, wait: SlotWait, names: SlotNames) -> StuckSlot:
     """The first slot of a wait that does not have its value."""
-    values = {address: value_at(wait.memory, address, wait.element_bytes) for address in wait.addresses()}
-    address = next(address for address, value in values.items() if value != wait.value)
-    record = wait.memory.records.get(address)
-    if record is not None and record.value != values[address]:
-        record = None  # a plain store came later
-    return StuckSlot(actor, wait.memory, names.at(address), wait.value, values[address], wait.element_bytes, record)
+    memory = wait.memory
+    values = {address: value_at(memory, address, wait.element_bytes) for address in wait.addresses()}
+    missing = [address for address, value in values.items() if value != wait.value]
+    address = missing[0] if missing else wait.address
+    record = lost = memory.records.get(address)
+    if record is not None and record.is_in_memory(memory, address):
+        lost = None
+    else:
+        record = None
+    slot = names.at(memory, address)
+    return StuckSlot(actor, memory, slot, wait.value, values[address], wait.element_bytes, record, lost)
 
 
 def diagnose(machine: Machine, hosts: Hosts, barrier: DeviceBarrier, names: SlotNames) -> Deadlock:
@@ -127,8 +137,8 @@ def _blocked(scene: Scene, actor: Actor) -> Blocked:
             stuck = _stuck_slot(actor, wait, scene.names)
             text = f"{stuck} to become {stuck.wanted}, it is {stuck.actual}"
             return Blocked(actor.name, location, text, slot=stuck.slot, wanted=stuck.wanted, actual=stuck.actual)
-        case BarrierWait():
-            return Blocked(actor.name, location, f"a device barrier ({_arrivals(scene)})")
+        case BarrierWait(launch=launch):
+            return Blocked(actor.name, location, f"a device barrier ({_arrivals(scene, launch)})")
         case CollectiveWait(name=name):
             return Blocked(actor.name, location, f"the other ranks in {name}")
         case _:
@@ -164,6 +174,20 @@ def slots_not_zeroed(scene: Scene) -> Cause | None:
                 "(signal.fill_(0)), then meet the other ranks in a barrier, before the first launch"
             )
             return Cause("host zeroing missing", text, GUIDE_DEADLOCK)
+    return None
+
+
+def notify_lost(scene: Scene) -> Cause | None:
+    """Guide 2.1: a rank zeroed its slots when others had begun to notify them."""
+    for stuck in scene.stuck:
+        lost = stuck.lost
+        if lost is not None and lost.value == stuck.wanted:
+            text = (
+                f"{stuck} is {stuck.actual}, although {lost.writer.name} notified {lost.value} at "
+                f"{scene.machine.location(lost.code, lost.line)}: the host zeroed the slot after it was notified: "
+                "ranks must meet in a barrier after zeroing"
+            )
+            return Cause("zeroed after a notify", text, GUIDE_DEADLOCK)
     return None
 
 
@@ -204,7 +228,7 @@ def announcement_not_read(scene: Scene) -> Cause | None:
 
 def producer_silent(scene: Scene) -> Cause | None:
     """Guide 2.1, stuck at the old value: nobody notified this slot; a neighbour may have got the value instead."""
-    silent = [stuck for stuck in scene.stuck if stuck.announcement is None and not _is_poison(stuck)]
+    silent = [stuck for stuck in scene.stuck if not (stuck.announcement or stuck.lost or _is_poison(stuck))]
     if not silent:
         return None
     stuck = min(silent, key=lambda stuck: stuck.wanted)  # later uses of the slot wait for larger values
@@ -233,7 +257,7 @@ def _signal_memories(scene: Scene) -> list[Memory]:
 def _unread(scene: Scene, memory: Memory, value: int) -> list[str]:
     """Slots of a memory that hold `value` from a notify that no wait has seen."""
     return [
-        f"{scene.names.at(address)} on rank {memory.rank}"
+        f"{scene.names.at(memory, address)} on rank {memory.rank}"
         for address, record in sorted(memory.records.items())
         if record.value == value and not record.seen_by
     ]
@@ -241,31 +265,40 @@ def _unread(scene: Scene, memory: Memory, value: int) -> list[str]:
 
 def barrier_incomplete(scene: Scene) -> Cause | None:
     """A device barrier that some programs have not reached: they ended, wait elsewhere, or never started."""
-    if not scene.arrived:
-        return None
-    arrived = {actor for actors in scene.arrived.values() for actor in actors}
-    missing = []
-    for host in scene.hosts:
-        if not host.device.running:
-            missing.append(f"rank {host.rank} runs no kernel")
-        for kernel in host.device.running:
-            missing += [scene.where(actor) for actor in kernel.ended]
-            if kernel.started < kernel.programs:
-                missing.append(f"rank {host.rank} programs {kernel.started} to {kernel.programs - 1}, not started")
-    missing += [scene.where(actor) for actor in scene.blocked if not actor.is_host and actor not in arrived]
-    more = f" and {len(missing) - SHOWN_SLOTS} more" if len(missing) > SHOWN_SLOTS else ""
-    text = f"{_arrivals(scene)}; not there: {'; '.join(missing[:SHOWN_SLOTS])}{more}"
-    return Cause("barrier count mismatch", text, GUIDE_DEADLOCK)
+    for launch, groups in scene.barriers.items():
+        arrived = {actor for actors in groups.values() for actor in actors}
+        missing = [entry for host in scene.hosts for entry in _not_arrived(scene, host, launch, arrived)]
+        more = f" and {len(missing) - SHOWN_SLOTS} more" if len(missing) > SHOWN_SLOTS else ""
+        text = f"{_arrivals(scene, launch)}; not there: {'; '.join(missing[:SHOWN_SLOTS])}{more}"
+        return Cause("barrier count mismatch", text, GUIDE_DEADLOCK)
+    return None
 
 
-def _arrivals(scene: Scene) -> str:
-    """How many programs of each rank have arrived at the open barrier."""
+def _not_arrived(scene: Scene, host: Host, launch: LaunchKey, arrived: set[Actor]) -> list[str]:
+    """Who of a rank is not at the barrier of a launch, and where it is instead."""
+    kernel = _kernel(host, launch)
+    if kernel is None:
+        others = ", ".join(running.name for running in host.device.running) or "no kernel"
+        return [f"rank {host.rank} runs {others}"]
+    missing = [scene.where(actor) for actor in kernel.ended]
+    missing += [scene.where(actor) for actor in scene.blocked if actor.kernel is kernel and actor not in arrived]
+    if kernel.started < kernel.programs:
+        missing.append(f"rank {host.rank} programs {kernel.started} to {kernel.programs - 1}, not started")
+    return missing
+
+
+def _kernel(host: Host, launch: LaunchKey) -> Kernel | None:
+    """The kernel of a launch, while it runs."""
+    return next((kernel for kernel in host.device.running if kernel.key == launch), None)
+
+
+def _arrivals(scene: Scene, launch: LaunchKey) -> str:
+    """How many vector cores of each rank have arrived at the barrier of a launch."""
     counts = []
     for host in scene.hosts:
-        actors = scene.arrived.get(host.rank, [])
-        kernels = [actor.kernel for actor in actors if actor.kernel] or host.device.running
-        expected = kernels[0].programs if kernels else "?"
-        counts.append(f"rank {host.rank}: {len(actors)} of {expected}")
+        kernel = _kernel(host, launch)
+        arrived = len(scene.barriers[launch].get(host.rank, []))
+        counts.append(f"rank {host.rank}: {arrived} of {kernel.vector_actors if kernel else '?'}")
     return f"arrived: {', '.join(counts)}"
 
 
@@ -283,12 +316,19 @@ def rank_absent(scene: Scene) -> Cause | None:
             )
         elif host.rank not in running and host.rank not in watchdogs:
             absent.append(state)
+        elif host.rank in running and isinstance(running[host.rank].waiting, Sleep) and _only_hosts(scene):
+            absent.append(f"rank {host.rank} host sleeps or polls at {scene.machine.location_of(running[host.rank])}")
     return Cause("a rank does not take part", "; ".join(absent), GUIDE_DEADLOCK) if absent else None
+
+
+def _only_hosts(scene: Scene) -> bool:
+    return all(actor.is_host for actor in scene.blocked)
 
 
 RULES: Final[tuple[Callable[[Scene], Cause | None], ...]] = (
     residency,
     slots_not_zeroed,
+    notify_lost,
     credit_not_returned,
     barrier_incomplete,
     producer_silent,

@@ -1,7 +1,7 @@
 """What a simulation finds: immutable values that name the actor, the source line, the tensor and the slot.
 
     Finding = Deadlock | OutOfBounds | UseAfterFree | IntegerOverflow | DivisionByZero | StepLimit | MisalignedSlot
-            | NotSymmetric | InvalidPeer | NotResident | CollectiveMismatch | HostError | KernelError
+            | NotSymmetric | InvalidPeer | NotResident | CollectiveMismatch | HostError | KernelError | WrongValues
 
 Inside the machine a finding travels as the exception `Found` from the place that notices it, which knows no actor, to
 the actor that was running, which adds who and where. `Found` never leaves `fusegen.sim`.
@@ -17,17 +17,22 @@ CoreKind = Literal["AIV", "AIC", "host"]
 
 @dataclass(frozen=True, slots=True)
 class ActorName:
-    """One thread of control: the host of a rank, or a program on a core of a rank."""
+    """One thread of control: the host of a rank, or a program on a core of a rank.
+
+    `sub_vec_id` tells the two AIVs of an AI core apart; it is None where a program has only one vector core.
+    """
 
     rank: int
     kind: CoreKind
     core: int | None = None
     program: int | None = None
+    sub_vec_id: int | None = None
 
     def __str__(self) -> str:
         if self.kind == "host":
             return f"rank {self.rank} host"
-        return f"rank {self.rank} core {self.core} {self.kind} program {self.program}"
+        number = "" if self.sub_vec_id is None else f" {self.sub_vec_id}"
+        return f"rank {self.rank} core {self.core} {self.kind}{number} program {self.program}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +183,18 @@ class KernelError(Finding):
 
 
 @dataclass(frozen=True, slots=True)
+class WrongValues(Finding):
+    """The run ended, and `ranks` differ from the reference by more than `tolerance`.
+
+    `largest` is the largest absolute error; None where elements were never written, which counts as infinite.
+    """
+
+    ranks: tuple[int, ...] = ()
+    largest: float | None = None
+    tolerance: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Blocked:
     """One actor that cannot go on: where it stands, what it waits for, and what it sees instead."""
 
@@ -213,8 +230,11 @@ class Deadlock(Finding):
     causes: tuple[Cause, ...] = ()
 
 
-class Found(Exception):
-    """Carries a finding to the actor that was running. The actor's body catches it; nobody else should."""
+class Found(BaseException):
+    """Carries a finding to the actor that was running. The actor's body catches it.
+
+    Not an Exception, so that an `except Exception` in the code under test does not swallow the finding.
+    """
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.message)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from importlib.util import decode_source
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, Final
@@ -38,7 +39,7 @@ def instrumented(function: FunctionType, *, tick: Callable[[], None]) -> Callabl
     helpers: dict[str, Any] = {name: helper for name, helper in OPERATORS.values()}
     helpers |= {"_tick": tick, "_cast": tiles.cast, "_counter": integers.counter, "_invert": integers.invert}
     namespace: dict[str, Any] = {}
-    source = Path(code.co_filename).read_text()
+    source = decode_source(Path(code.co_filename).read_bytes())
     factory = _factory(source, code.co_filename, code.co_name, code.co_firstlineno, tuple(helpers))
     exec(factory, function.__globals__, namespace)
     result: FunctionType = namespace["_factory"](**helpers)

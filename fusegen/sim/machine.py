@@ -10,10 +10,14 @@ Virtual time is seconds, starts at 0, and advances only when every actor waits a
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import decode_source
 from itertools import count
 from pathlib import Path
+from threading import get_ident
+from traceback import TracebackException
 from types import CodeType, FrameType, TracebackType
 from typing import Final
 
@@ -21,19 +25,33 @@ from greenlet import GreenletExit, getcurrent, greenlet
 
 from fusegen.errors import FusegenError
 from fusegen.sim.actors import Actor, Sleep, Wait
+from fusegen.sim.errors import Unsupported
+from fusegen.sim.events import EventPort
 from fusegen.sim.findings import Finding, Found, KernelError, Location, StepLimit
 from fusegen.sim.schedule import Schedule
 
 STALL_SECONDS: Final = 600.0
 """Virtual time without a device step after which sleeping hosts are not waited for any more."""
 
+MAX_EXITS: Final = 100
+"""How often an actor may catch its own end, in `finally` blocks that wait for others, before it is given up."""
+
+OPERATION_SECONDS: Final = 1e-6
+"""Virtual time of a kernel or a collective: none is free, so that scripts can divide by what they measured."""
+
+_UNENDING: Final[list[greenlet]] = []
+"""Actors that were given up. Python would try to end them again when it frees them, and never come back."""
+
 
 @dataclass(frozen=True, slots=True)
 class HostFailure:
-    """Host code raised `error`, `stalled` virtual seconds after the last step of any program."""
+    """Host code raised `error`, `stalled` virtual seconds after the last step of any program.
+
+    The error is a SystemExit where the process ended itself with a status that is not 0.
+    """
 
     actor: Actor
-    error: Exception
+    error: BaseException
     stalled: float
 
 
@@ -41,7 +59,8 @@ class Machine:
     """Runs actors until all have ended, nobody can go on, or a finding ends the run.
 
     `is_source` tells whether a file is simulated source; locations are lines of such files. `resumed` is called with
-    a host actor whenever it gets control back.
+    a host actor whenever it gets control. `before_idle` is called when nobody can run, before time passes or the run
+    ends, to wake whoever can go on after all. Observers attach to `events`.
     """
 
     def __init__(self, schedule: Schedule, *, step_limit: int, is_source: Callable[[str], bool]) -> None:
@@ -54,23 +73,29 @@ class Machine:
         self.failures: list[HostFailure] = []
         self.current: Actor
         self.resumed: Callable[[Actor], None] = lambda actor: None
+        self.before_idle: Callable[[], None] = lambda: None
+        self.events = EventPort(running=lambda: self.current, is_source=is_source)
         self._budget = step_limit
         self._step_limit = step_limit
         self._pick = schedule.pick
         self._is_source = is_source
         self._hub = getcurrent()
+        self._thread = get_ident()
         self._sleeping: list[tuple[float, int, Actor]] = []
         self._sleeps = count()
+        self._numbers = count()
         self._starting: Actor | None = None
         self._progress_steps = 0
         self._progress_at = 0.0
         self._closing = False
+        self._exits: Counter[Actor] = Counter()
         self._error: FusegenError | None = None
         self._lines: dict[str, list[str]] = {}
 
     def spawn(self, actor: Actor, body: Callable[[], None]) -> None:
         """Add an actor that runs `body`. What it raises is a finding; a FusegenError leaves `run`."""
-        actor.greenlet = greenlet(lambda: self._guarded(actor, body), parent=self._hub)
+        actor.greenlet = greenlet(lambda: self._run_actor(actor, body), parent=self._hub)
+        actor.number = next(self._numbers)
         self.actors[actor] = None
         self.runnable.append(actor)
 
@@ -85,7 +110,7 @@ class Machine:
             return
         actor = self.current
         runnable.append(actor)
-        chosen = runnable.pop(self._pick(len(runnable)))
+        chosen = runnable.pop(self._pick(runnable))
         if chosen is not actor:
             self._switch_to(chosen)
 
@@ -98,16 +123,29 @@ class Machine:
     def park(self, wait: Wait) -> None:
         """Stop the current actor until `wake`."""
         if self._closing:
-            raise GreenletExit
+            self._leave()
+        if get_ident() != self._thread:
+            self._error = Unsupported(
+                "threading.Thread", "a thread of host code sleeps or waits for the device or ranks"
+            )
+            raise self._error
         actor = self.current
         actor.waiting = wait
         runnable = self.runnable
         if runnable:
-            self._switch_to(runnable.pop(self._pick(len(runnable))))
+            self._switch_to(runnable.pop(self._pick(runnable)))
         else:
             self._hub.switch()
         if actor.kernel is None:
             self.resumed(actor)
+
+    def _leave(self) -> None:
+        """End the current actor while the machine closes; one that catches all it is thrown is left where it is."""
+        self._exits[self.current] += 1
+        if self._exits[self.current] < MAX_EXITS:
+            raise GreenletExit
+        _UNENDING.append(self.current.greenlet)
+        self._hub.switch()
 
     def wake(self, actor: Actor) -> None:
         """Make a parked actor runnable again."""
@@ -120,9 +158,14 @@ class Machine:
         heapq.heappush(self._sleeping, (until, next(self._sleeps), self.current))
         self.park(Sleep(until))
 
+    def complete_operation(self) -> None:
+        """A kernel or a collective is done, which takes a little virtual time."""
+        self.now += OPERATION_SECONDS
+        self._progress_steps, self._progress_at = self.steps, self.now
+
     @property
     def stalled(self) -> float:
-        """Virtual seconds since a program made its last step, with every actor waiting or asleep."""
+        """Virtual seconds since the last step of a program or end of an operation."""
         return self.now - self._progress_at if self.steps == self._progress_steps else 0.0
 
     def run(self) -> None:
@@ -135,12 +178,15 @@ class Machine:
                 actor, self._starting = self._starting, None
                 actor.greenlet.switch()
             elif self.runnable:
-                self.current = actor = self.runnable.pop(self._pick(len(self.runnable)))
+                self.current = actor = self.runnable.pop(self._pick(self.runnable))
                 actor.greenlet.switch()
-            elif self._sleeping and self.stalled < STALL_SECONDS:
-                self._advance_clock()
             else:
-                break
+                self.before_idle()
+                if self.runnable:
+                    continue
+                if not self._sleeping or self.stalled >= STALL_SECONDS:
+                    break
+                self._advance_clock()
         if self._error is not None:
             raise self._error
 
@@ -156,7 +202,7 @@ class Machine:
     def _advance_clock(self) -> None:
         if self.steps != self._progress_steps:
             self._progress_steps, self._progress_at = self.steps, self.now
-        self.now = self._sleeping[0][0]
+        self.now = max(self.now, self._sleeping[0][0])
         while self._sleeping and self._sleeping[0][0] <= self.now:
             self.wake(heapq.heappop(self._sleeping)[2])
 
@@ -167,6 +213,8 @@ class Machine:
         for actor in list(self.actors):
             if not actor.greenlet.dead:
                 self.current = actor
+                if actor.is_host:
+                    self.resumed(actor)
                 actor.greenlet.throw(GreenletExit)
 
     def blocked(self) -> list[Actor]:
@@ -206,26 +254,49 @@ class Machine:
         """A line of a simulated file with its text."""
         name = code.co_filename
         if name not in self._lines:
-            self._lines[name] = Path(name).read_text().splitlines()
+            self._lines[name] = decode_source(Path(name).read_bytes()).splitlines()
         lines = self._lines[name]
         return Location(Path(name).name, line, lines[line - 1].strip() if line <= len(lines) else "")
 
-    def _guarded(self, actor: Actor, body: Callable[[], None]) -> None:
-        try:
-            body()
-        except Found as found:
-            self.report(found.finding, trace=found.__traceback__)
-        except FusegenError as error:
-            self._error = error
-        except Exception as error:  # the code under test may raise anything
-            if actor.is_host:
+    def _run_actor(self, actor: Actor, body: Callable[[], None]) -> None:
+        if actor.is_host:
+            self.resumed(actor)
+        match run_user_code(body):
+            case None:
+                pass
+            case Found() as found:
+                self.report(found.finding, trace=found.__traceback__)
+            case FusegenError() as error:
+                self._error = error
+            case SystemExit(code=None | 0) if actor.is_host:
+                pass
+            case error if actor.is_host:
                 self.failures.append(HostFailure(actor, error, self.stalled))
-            else:
-                message = f"{type(error).__name__}: {error}"
-                self.report(KernelError(message, exception=type(error).__name__), trace=error.__traceback__)
+            case error:
+                name = type(error).__name__
+                self.report(KernelError(f"{name}: {text_of(error)}", exception=name), trace=error.__traceback__)
         del self.actors[actor]
 
     def _out_of_budget(self) -> None:
         limit = self._step_limit
         message = f"the run did not end within {limit} steps and loop iterations: an endless loop, or raise step_limit"
         raise Found(StepLimit(message, limit=limit))
+
+
+def run_user_code(body: Callable[[], None]) -> BaseException | None:
+    """Run code under test and return what it raised.
+
+    User code may raise anything, and none of it may end the simulator: this is the only place that catches without
+    knowing what. SystemExit is included, because it ends one process of the simulated machine. KeyboardInterrupt and
+    GreenletExit, which come from outside, go through.
+    """
+    try:
+        body()
+    except (Exception, SystemExit, Found) as raised:
+        return raised
+    return None
+
+
+def text_of(error: BaseException) -> str:
+    """str(error), also of an exception that cannot be printed."""
+    return str(TracebackException.from_exception(error, limit=0))

@@ -6,34 +6,31 @@ turns a pointer and a mask into the lanes that are touched, checks them, and tel
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import torch
 
 from fusegen.sim.affine import Affine, BoxMask, Shape, broadcast_shapes
 from fusegen.sim.dtypes import DType, PointerType, uint8
+from fusegen.sim.events import AccessKind, Atomic, EventPort, Lanes, Read, Write
 from fusegen.sim.findings import Found, OutOfBounds, Slot, UseAfterFree
 from fusegen.sim.integers import INT32_MAX, INT32_MIN, overflow
 from fusegen.sim.tiles import Tile, dense, wrap
 
 if TYPE_CHECKING:
-    from fusegen.sim.actors import Actor
+    from fusegen.sim.actors import Actor, Token
     from fusegen.sim.signals import SlotRecord
 
 SLOT_BYTES: Final = 64
-
-AccessKind = Literal["load", "store", "atomic", "signal"]
 
 
 class Memory:
     """The bytes of one tensor storage on one rank.
 
     `name` is that of the kernel parameter it was last passed as. `peers` are the memories of the same symmetric
-    allocation by rank, None for plain memory. `waiters` are the actors that wait for a word, `records` the last
-    device write to it, both by byte address.
+    allocation by rank, None for plain memory, empty when all ranks have freed it. `waiters` are the actors that wait
+    for a word, `records` the last notify of it, both by byte address.
     """
 
     __slots__ = ("__weakref__", "buffer", "bytes", "freed", "name", "owner", "peers", "rank", "records", "waiters")
@@ -60,19 +57,26 @@ class Pointer:
     """`offset` elements into a memory: an int for a scalar pointer, an Affine or an int64 array for a tile of pointers.
 
     `narrow` is the last 32-bit index added to it of which some lane wraps: harmless only where the mask excludes the
-    lane.
+    lane. `tokens` are those it got from dl.consume_token; what is computed from it carries them too.
     """
 
-    __slots__ = ("element", "memory", "name", "narrow", "offset")
+    __slots__ = ("element", "memory", "name", "narrow", "offset", "tokens")
 
     def __init__(
-        self, memory: Memory, element: DType, offset: int | Affine | np.ndarray, name: str, narrow: Affine | None = None
+        self,
+        memory: Memory,
+        element: DType,
+        offset: int | Affine | np.ndarray,
+        name: str,
+        narrow: Affine | None = None,
+        tokens: tuple[Token, ...] = (),
     ) -> None:
         self.memory = memory
         self.element = element
         self.offset = offset
         self.name = name
         self.narrow = narrow
+        self.tokens = tokens
 
     @property
     def dtype(self) -> PointerType:
@@ -93,12 +97,12 @@ class Pointer:
                 total = offset + index
             else:
                 total = offset + index.to_tile().data
-            return Pointer(self.memory, self.element, total, self.name, narrow)
+            return Pointer(self.memory, self.element, total, self.name, narrow, self.tokens)
         if isinstance(index, int):
-            return Pointer(self.memory, self.element, offset + int(index), self.name, self.narrow)
+            return self._moved(offset + int(index))
         if isinstance(index, Tile) and index.dtype.is_int():
             start = offset.to_tile().data if isinstance(offset, Affine) else offset
-            return Pointer(self.memory, self.element, start + index.data.astype(np.int64), self.name, self.narrow)
+            return self._moved(start + index.data.astype(np.int64))
         return NotImplemented
 
     __radd__ = __add__
@@ -109,8 +113,7 @@ class Pointer:
     def __getitem__(self, key: Any) -> Pointer:
         if isinstance(self.offset, int):
             raise TypeError("a scalar pointer cannot be indexed: use tl.load(pointer + index)")
-        offset = self.offset[key]
-        return Pointer(self.memory, self.element, offset, self.name, self.narrow)
+        return self._moved(self.offset[key])
 
     def to(self, dtype: PointerType, bitcast: bool = False) -> Pointer:
         """Cast to a pointer to another element type; the offset must be a whole number of those."""
@@ -121,7 +124,7 @@ class Pointer:
         offset, rest = divmod(self.offset * self.element.itemsize, dtype.element_ty.itemsize)
         if rest:
             raise ValueError(f"{self.name}: address is not a multiple of {dtype.element_ty.itemsize} bytes")
-        return Pointer(self.memory, dtype.element_ty, offset, self.name)
+        return Pointer(self.memory, dtype.element_ty, offset, self.name, None, self.tokens)
 
     def address(self) -> int:
         """Byte address of a scalar pointer inside its memory."""
@@ -131,46 +134,39 @@ class Pointer:
 
     def at(self, memory: Memory) -> Pointer:
         """The same offset in another memory."""
-        return Pointer(memory, self.element, self.offset, self.name, self.narrow)
+        return Pointer(memory, self.element, self.offset, self.name, self.narrow, self.tokens)
 
+    def after(self, token: Token) -> Pointer:
+        """The same places, ordered after the wait of a token."""
+        tokens = (*self.tokens, token)
+        return Pointer(self.memory, self.element, self.offset, self.name, self.narrow, tokens)
 
-Lanes = int | Affine | np.ndarray
-"""Touched elements of a memory: one, a strided box, or any."""
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """What an observer is told about each access, before it happens."""
-
-    actor: Actor
-    memory: Memory
-    element: DType
-    lanes: Lanes
-    kind: AccessKind
+    def _moved(self, offset: int | Affine | np.ndarray) -> Pointer:
+        return Pointer(self.memory, self.element, offset, self.name, self.narrow, self.tokens)
 
 
 class AccessPort:
-    """Loads and stores of all actors. Observers receive every access; they cannot change it."""
+    """Loads and stores of all actors: the one place that checks them and tells observers of them."""
 
-    def __init__(self, running: Callable[[], Actor]) -> None:
-        self._running = running
-        self.observers: list[Callable[[Access], None]] = []
+    def __init__(self, events: EventPort) -> None:
+        self._events = events
+        self._observers = events.observers
 
-    def access(self, pointer: Pointer, lanes: Lanes, low: int, high: int, kind: AccessKind) -> None:
+    def access(
+        self, pointer: Pointer, lanes: Lanes, low: int, high: int, kind: AccessKind, blocking: bool = False
+    ) -> None:
         """Check that elements low to high, the extremes of `lanes`, exist; then tell the observers."""
+        self.check(pointer, low, high)
+        if self._observers:
+            self._events.tell(kind(*self._events.here(), pointer, lanes, blocking))
+
+    def check(self, pointer: Pointer, low: int, high: int) -> None:
+        """Raise the finding for elements low to high that do not exist, or do not any more."""
         memory = pointer.memory
         if low < 0 or (high + 1) * pointer.element.itemsize > memory.bytes.size:
             raise out_of_bounds(pointer, low, high)
         if memory.freed:
-            raise Found(
-                UseAfterFree(
-                    f"{pointer.name}: the symmetric memory is freed on rank {memory.rank}", tensor=pointer.name
-                )
-            )
-        if self.observers:
-            access = Access(self._running(), memory, pointer.element, lanes, kind)
-            for observe in self.observers:
-                observe(access)
+            raise use_after_free(pointer)
 
     def load(self, pointer: Pointer, mask: Any, other: Any) -> Any:
         """Values at the pointer. Lanes that the mask excludes are `other`, or unspecified: NaN, or a huge integer."""
@@ -179,28 +175,28 @@ class AccessPort:
         if isinstance(offset, int):
             if mask is not None and not mask:
                 return wrap(_filled((), element, other)[()], element)
-            self.access(pointer, offset, offset, offset, "load")
+            self.access(pointer, offset, offset, offset, Read)
             return wrap(_view(pointer, offset, (), ())[()], element)
         if type(offset) is Affine:
             if mask is None:
-                return Tile(self._box_view(pointer, offset, "load").copy(), element)
+                return Tile(self._box_view(pointer, offset, Read).copy(), element)
             if isinstance(mask, bool):
                 mask = _uniform(mask, offset.shape)
             if type(mask) is BoxMask:
                 shape = broadcast_shapes(offset.shape, mask.shape)
                 offset = offset.broadcast_to(shape)
                 if mask.upper == shape and mask.is_full:
-                    return Tile(self._box_view(pointer, offset, "load").copy(), element)
+                    return Tile(self._box_view(pointer, offset, Read).copy(), element)
                 data = _filled(shape, element, other)
                 mask = mask.broadcast_to(shape)
                 if not mask.is_empty:
-                    data[mask.slices()] = self._box_view(pointer, _clip(offset, mask), "load")
+                    data[mask.slices()] = self._box_view(pointer, _clip(offset, mask), Read)
                 return Tile(data, element)
         offsets, lanes = _dense_lanes(pointer, mask)
         data = _filled(offsets.shape, element, other)
         chosen = offsets[lanes]
         if chosen.size:
-            self._check_dense(pointer, chosen, "load")
+            self._check_dense(pointer, chosen, Read)
             data[lanes] = _flat(pointer)[chosen]
         return Tile(data, element)
 
@@ -209,51 +205,55 @@ class AccessPort:
         offset = pointer.offset
         if isinstance(offset, int):
             if mask is None or mask:
-                self.access(pointer, offset, offset, offset, "store")
+                self.access(pointer, offset, offset, offset, Write)
                 _view(pointer, offset, (), ())[...] = _converted(value, pointer.element)
             return
         data = _converted(value, pointer.element)
         if type(offset) is Affine:
             if mask is None:
-                self._box_view(pointer, offset, "store")[...] = data
+                self._box_view(pointer, offset, Write)[...] = data
                 return
             if isinstance(mask, bool):
                 mask = _uniform(mask, offset.shape)
             if type(mask) is BoxMask:
                 shape = offset.shape
                 if mask.upper == shape and mask.is_full:
-                    self._box_view(pointer, offset, "store")[...] = data
+                    self._box_view(pointer, offset, Write)[...] = data
                     return
                 mask = mask.broadcast_to(shape)
                 if not mask.is_empty:
                     if data.shape != shape:
                         data = np.broadcast_to(data, shape)
-                    self._box_view(pointer, _clip(offset, mask), "store")[...] = data[mask.slices()]
+                    self._box_view(pointer, _clip(offset, mask), Write)[...] = data[mask.slices()]
                 return
         offsets, lanes = _dense_lanes(pointer, mask)
         chosen = offsets[lanes]
         if chosen.size:
-            self._check_dense(pointer, chosen, "store")
+            self._check_dense(pointer, chosen, Write)
             _flat(pointer)[chosen] = np.broadcast_to(data, offsets.shape)[lanes]
 
-    def accumulate(self, pointer: Pointer, value: Any, mask: Any) -> None:
-        """Add to every included lane; lanes that meet at one address all count."""
+    def atomic_add(self, pointer: Pointer, value: Any, mask: Any) -> Any:
+        """Add to every included lane; returns the values before. Lanes that meet at one address all count."""
+        element = pointer.element
         offsets, lanes = _dense_lanes(pointer, mask)
+        before = _filled(offsets.shape, element, 0)
         chosen = offsets[lanes]
         if chosen.size:
-            self._check_dense(pointer, chosen, "atomic")
-            np.add.at(_flat(pointer), chosen, np.broadcast_to(_converted(value, pointer.element), offsets.shape)[lanes])
+            self._check_dense(pointer, chosen, Atomic)
+            before[lanes] = _flat(pointer)[chosen]
+            np.add.at(_flat(pointer), chosen, np.broadcast_to(_converted(value, element), offsets.shape)[lanes])
+        return wrap(before if before.ndim else before[()], element)
 
-    def copy(self, destination: Pointer, source: Pointer, size: int) -> None:
+    def copy(self, destination: Pointer, source: Pointer, size: int, *, blocking: bool) -> None:
         """Copy `size` bytes between two scalar pointers."""
         if size <= 0:
             raise ValueError(f"expected a positive number of bytes, got {size}")
         views = []
-        accesses: tuple[tuple[Pointer, AccessKind], ...] = ((source, "load"), (destination, "store"))
+        accesses: tuple[tuple[Pointer, AccessKind], ...] = ((source, Read), (destination, Write))
         for pointer, kind in accesses:
             first = pointer.address()
-            as_bytes = Pointer(pointer.memory, uint8, first, pointer.name)
-            self.access(as_bytes, Affine(first, (1,), (size,), True), first, first + size - 1, kind)
+            as_bytes = Pointer(pointer.memory, uint8, first, pointer.name, None, pointer.tokens)
+            self.access(as_bytes, Affine(first, (1,), (size,), True), first, first + size - 1, kind, blocking)
             views.append(pointer.memory.bytes[first : first + size])
         views[1][...] = views[0]
 
@@ -267,6 +267,12 @@ class AccessPort:
 
     def _check_dense(self, pointer: Pointer, offsets: np.ndarray, kind: AccessKind) -> None:
         self.access(pointer, offsets, int(offsets.min()), int(offsets.max()), kind)
+
+
+def use_after_free(pointer: Pointer) -> Found:
+    """The finding for symmetric memory that its rank has freed."""
+    message = f"{pointer.name}: the symmetric memory is freed on rank {pointer.memory.rank}"
+    return Found(UseAfterFree(message, tensor=pointer.name))
 
 
 def out_of_bounds(pointer: Pointer, low: int, high: int, *, slot: Slot | None = None) -> Found:

@@ -14,7 +14,8 @@ from types import CodeType
 from typing import Final
 
 from fusegen.sim.actors import Actor, BarrierWait, SlotWait
-from fusegen.sim.affine import Affine
+from fusegen.sim.device import LaunchKey
+from fusegen.sim.events import BarrierPassed, Notified, Waited
 from fusegen.sim.findings import Found, MisalignedSlot, Slot
 from fusegen.sim.machine import Machine
 from fusegen.sim.memory import SLOT_BYTES, AccessPort, Memory, Pointer, out_of_bounds
@@ -25,7 +26,7 @@ WORDS: Final = {4: Struct("<i"), 8: Struct("<q")}
 
 @dataclass(slots=True)
 class SlotRecord:
-    """The last device write to a slot, and the actors whose waits have seen it.
+    """The last notify of a slot that no program has overwritten, and the actors whose waits have seen it.
 
     `first_line` is where the slot was written for the first time: a slot starts free, so that line announces data,
     and other lines return credits.
@@ -33,10 +34,15 @@ class SlotRecord:
 
     writer: Actor
     value: int
+    word_bytes: int
     code: CodeType
     line: int
     first_line: int
     seen_by: list[Actor] = field(default_factory=list)
+
+    def is_in_memory(self, memory: Memory, address: int) -> bool:
+        """The slot still holds what was written: no host has changed it since."""
+        return value_at(memory, address, self.word_bytes) == self.value
 
 
 class Signals:
@@ -45,9 +51,12 @@ class Signals:
     def __init__(self, machine: Machine, port: AccessPort) -> None:
         self._machine = machine
         self._port = port
+        self._events = machine.events
+        self._observers = machine.events.observers
+        machine.before_idle = self.wake_satisfied
 
-    def wait(self, pointer: Pointer, count: int, value: int) -> None:
-        """Park the current actor until `count` slots from `pointer` on equal `value`."""
+    def wait(self, pointer: Pointer, count: int, value: int) -> SlotWait:
+        """Park the current actor until `count` slots from `pointer` on equal `value`; returns what it waited for."""
         memory, address = pointer.memory, pointer.address()
         self._check(pointer, address, count)
         actor = self._machine.current
@@ -64,6 +73,9 @@ class Signals:
             record = memory.records.get(slot)
             if record is not None:
                 record.seen_by.append(actor)
+        if self._observers:
+            self._events.tell(Waited(*self._events.here(), wait))
+        return wait
 
     def notify(self, pointer: Pointer, value: int) -> None:
         """Write a slot and wake the actors that wait for this value. The caller of the builtin is two frames up."""
@@ -74,14 +86,25 @@ class Signals:
         line = frame.f_lineno
         previous = memory.records.get(address)
         first_line = line if previous is None else previous.first_line
-        memory.records[address] = SlotRecord(self._machine.current, value, frame.f_code, line, first_line)
+        memory.records[address] = SlotRecord(
+            self._machine.current, value, pointer.element.itemsize, frame.f_code, line, first_line
+        )
+        if self._observers:
+            self._events.tell(Notified(*self._events.here(), pointer, value))
         if address in memory.waiters:
             self._wake(memory.waiters[address])
 
-    def wake(self, memory: Memory) -> None:
-        """After a plain store: wake every actor whose wait on this memory holds now."""
+    def stored(self, memory: Memory) -> None:
+        """After a plain store of a program: forget the notifies it has overwritten, and wake whom it satisfies."""
+        for address, record in list(memory.records.items()):
+            if not record.is_in_memory(memory, address):
+                del memory.records[address]
         for actors in memory.waiters.values():
             self._wake(actors)
+
+    def wake_satisfied(self) -> None:
+        """Wake every actor whose wait holds now, whoever has changed the slots: hosts do it without telling."""
+        self._wake(list(self._machine.actors))
 
     def _wake(self, actors: list[Actor]) -> None:
         for actor in actors:
@@ -105,8 +128,7 @@ class Signals:
                     slot=Slot(address // SLOT_BYTES),
                 )
             )
-        lanes = first if count == 1 else Affine(first, (SLOT_BYTES // size,), (count,), True)
-        self._port.access(pointer, lanes, first, last, "signal")
+        self._port.check(pointer, first, last)
 
 
 def value_at(memory: Memory, address: int, element_bytes: int) -> int:
@@ -121,31 +143,38 @@ def is_satisfied(wait: SlotWait) -> bool:
 
 
 class DeviceBarrier:
-    """barrier_all_vec.
+    """barrier_all_vec: every vector core of every program of one launch, on every rank, whether it has started or not.
 
-    Every program of the kernel that each rank runs, on every rank, whether it has started or not.
+    `arrived` has the actors that wait at each open barrier, by launch and rank.
     """
 
     def __init__(self, machine: Machine, *, ranks: int) -> None:
         self._machine = machine
         self._ranks = ranks
-        self.arrived: dict[int, list[Actor]] = {}
+        self.arrived: dict[LaunchKey, dict[int, list[Actor]]] = {}
 
     def wait(self) -> None:
         """Park the current actor until the barrier opens; the last one to arrive opens it."""
         actor = self._machine.current
-        self.arrived.setdefault(actor.name.rank, []).append(actor)
-        if actor.kernel is not None:
-            actor.kernel.has_waited = True
-        if len(self.arrived) == self._ranks and all(map(_is_complete, self.arrived.values())):
-            actors = [other for group in self.arrived.values() for other in group if other is not actor]
-            self.arrived = {}
-            for other in actors:
+        kernel = actor.kernel
+        if kernel is None:
+            raise TypeError("barrier_all_vec: expected a call inside a kernel")
+        kernel.has_waited = True
+        groups = self.arrived.setdefault(kernel.key, {})
+        groups.setdefault(actor.name.rank, []).append(actor)
+        if len(groups) < self._ranks or not all(map(_is_complete, groups.values())):
+            self._machine.park(BarrierWait(kernel.key))
+            return
+        del self.arrived[kernel.key]
+        actors = tuple(other for group in groups.values() for other in group)
+        events = self._machine.events
+        if events.observers:
+            events.tell(BarrierPassed(*events.here(), actors))
+        for other in actors:
+            if other is not actor:
                 self._machine.wake(other)
-        else:
-            self._machine.park(BarrierWait())
 
 
 def _is_complete(arrived: list[Actor]) -> bool:
     kernel = arrived[0].kernel
-    return kernel is not None and len(arrived) == kernel.programs
+    return kernel is not None and len(arrived) == kernel.vector_actors

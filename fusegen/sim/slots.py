@@ -1,4 +1,4 @@
-"""Names of signal slots: indices decoded into the coordinates that the module declares."""
+"""Names of signal slots: addresses decoded into the coordinates that the module declares."""
 
 from __future__ import annotations
 
@@ -7,37 +7,42 @@ from dataclasses import replace
 from math import prod
 
 from fusegen.sim.findings import Finding, MisalignedSlot, OutOfBounds, Slot
-from fusegen.sim.memory import SLOT_BYTES
+from fusegen.sim.memory import SLOT_BYTES, Memory
 
 
 class SlotNames:
-    """Decodes slot indices by axes, slowest first; without axes a slot has only its index."""
+    """Decodes slots by their axes, slowest first, where the memory that they are in has declared axes.
 
-    def __init__(self, axes: Mapping[str, int]) -> None:
+    `axes` are by the name under which kernels know the memory, that of their pointer parameter.
+    """
+
+    def __init__(self, axes: Mapping[str, Mapping[str, int]]) -> None:
         self._axes = axes
 
-    def slot(self, index: int) -> Slot:
-        """The slot with its coordinates, if it is one of the declared slots."""
-        if not self._axes or not 0 <= index < prod(self._axes.values()):
-            return Slot(index)
-        position = []
-        rest = index
-        for axis, extent in reversed(list(self._axes.items())):
-            rest, coordinate = divmod(rest, extent)
-            position.append((axis, coordinate))
-        return Slot(index, tuple(reversed(position)))
-
-    def at(self, address: int) -> Slot:
-        """The slot at a byte address of the signal memory."""
-        return self.slot(address // SLOT_BYTES)
+    def at(self, memory: Memory, address: int) -> Slot:
+        """The slot at a byte address of a memory."""
+        return self._decoded(memory.name, address // SLOT_BYTES)
 
     def decoded(self, finding: Finding) -> Finding:
         """The finding with its slot decoded, also in the message."""
         if not isinstance(finding, OutOfBounds | MisalignedSlot) or finding.slot is None:
             return finding
-        slot = self.slot(finding.slot.index)
-        if not slot.position and self._axes:
-            message = f"{finding.message} (the module declares {prod(self._axes.values())} slots)"
+        axes = self._axes.get(finding.tensor)
+        slot = self._decoded(finding.tensor, finding.slot.index)
+        if axes and not slot.position:
+            message = f"{finding.message} (the module declares {prod(axes.values())} slots)"
         else:
             message = finding.message.replace(f"slot {slot.index}", str(slot))
         return replace(finding, slot=slot, message=message)
+
+    def _decoded(self, name: str, index: int) -> Slot:
+        """The slot with its coordinates, if it is one of the declared slots."""
+        axes = self._axes.get(name)
+        if not axes or not 0 <= index < prod(axes.values()):
+            return Slot(index)
+        position = []
+        rest = index
+        for axis, extent in reversed(list(axes.items())):
+            rest, coordinate = divmod(rest, extent)
+            position.append((axis, coordinate))
+        return Slot(index, tuple(reversed(position)))

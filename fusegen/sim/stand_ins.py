@@ -16,7 +16,7 @@ from fusegen.sim.errors import Unsupported
 from fusegen.sim.heap import SymmetricHeap
 from fusegen.sim.host.clock import time_module
 from fusegen.sim.host.collectives import Distributed, Rendezvous
-from fusegen.sim.host.process import Hosts
+from fusegen.sim.host.process import Globals, Hosts
 from fusegen.sim.host.shmem import Shmem
 from fusegen.sim.host.tensors import NpuMode, is_on_device
 from fusegen.sim.host.torch_npu import Npu
@@ -77,7 +77,7 @@ def modules(
 def installed(
     machine: Machine, hosts: Hosts, heap: SymmetricHeap, language: DeviceLanguage, *, cores: int
 ) -> Iterator[None]:
-    """Install all stand-ins; on leaving, modules, torch, the environment and torch's random state are as before."""
+    """Install all stand-ins; on leaving, modules, torch and what a process can set globally are as before."""
     stand_ins = modules(machine, hosts, heap, language, cores=cores)
     distributed = stand_ins.pop("torch.distributed")
     with ExitStack() as stack:
@@ -85,8 +85,7 @@ def installed(
         stack.enter_context(_attributes(torch, {"npu": stand_ins["torch.npu"]}))
         stack.enter_context(_attributes(torch.Tensor, {"npu": _npu, "is_npu": property(is_on_device)}))
         stack.enter_context(_attributes(torch.distributed, distributed))
-        stack.enter_context(_items(os.environ, hosts.hosts[0].environment))
-        stack.enter_context(torch.random.fork_rng(devices=[]))
+        stack.callback(Globals(os.environ).restore)
         stack.enter_context(NpuMode(hosts))
         yield
 

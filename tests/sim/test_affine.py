@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from fusegen.sim import dtypes
 from fusegen.sim.affine import Affine, BoxMask, broadcast_shapes
+from fusegen.sim.events import EventPort
 from fusegen.sim.findings import Found, IntegerOverflow, OutOfBounds
+from fusegen.sim.language.functions import arange
 from fusegen.sim.memory import AccessPort, Memory, Pointer
 from fusegen.sim.tiles import Tile, dense
 
@@ -81,12 +83,17 @@ def test_masks_combine(left: BoxMask, right: BoxMask) -> None:
     assert left.is_full == a.all()
 
 
+def unobserved_port() -> AccessPort:
+    """A port of a machine on which nobody runs and nobody listens."""
+    return AccessPort(EventPort(running=lambda: pytest.fail("nobody listens"), is_source=lambda file: False))
+
+
 @given(indices(), masks())
 def test_load_and_store_by_box_equal_those_by_lanes(index: Affine, mask: BoxMask) -> None:
     index, mask = index.broadcast_to((ROWS, COLUMNS)), mask.broadcast_to((ROWS, COLUMNS))
     size = 800
     content = torch.arange(size, dtype=torch.float32)
-    port = AccessPort(lambda: None)
+    port = unobserved_port()
     memory = Memory(content.clone(), rank=0)
     affine = Pointer(memory, dtypes.float32, size // 2, "x") + index
     by_lanes = Pointer(memory, dtypes.float32, size // 2, "x") + index.to_tile()
@@ -109,10 +116,23 @@ def test_modulo_within_range_stays_affine() -> None:
     np.testing.assert_array_equal((index % 3).data, np.arange(8) % 3)
 
 
+def test_a_range_of_one_broadcasts() -> None:
+    index = arange(5, 6) + arange(0, 4)
+    assert (index.base, index.coefs, index.shape) == (5, (1,), (4,))
+    rows = arange(0, 1)[:, None] * 10 + arange(0, 4)[None, :]
+    np.testing.assert_array_equal(rows.to_tile().data, [[0, 1, 2, 3]])
+
+
+def test_a_constant_beyond_32_bits_widens() -> None:
+    assert (arange(0, 4) + 2**32).to_tile().data.tolist() == [2**32 + i for i in range(4)]
+    assert (arange(0, 4) * 2**32).to_tile().data.tolist() == [2**32 * i for i in range(4)]
+    assert (arange(0, 4) + 1).dtype is dtypes.int32
+
+
 def test_excluded_lanes_are_nan_or_huge() -> None:
     memory = Memory(torch.zeros(8), rank=0)
     pointer = Pointer(memory, dtypes.float32, 0, "x") + Affine(0, (1,), (8,))
-    loaded = AccessPort(lambda: None).load(pointer, Affine(0, (1,), (8,)) < 5, None)
+    loaded = unobserved_port().load(pointer, Affine(0, (1,), (8,)) < 5, None)
     assert np.isnan(loaded.data).tolist() == [False] * 5 + [True] * 3
 
 
@@ -120,7 +140,7 @@ def test_out_of_bounds_names_the_elements() -> None:
     memory = Memory(torch.zeros(8), rank=3)
     pointer = Pointer(memory, dtypes.float32, 4, "x") + Affine(0, (1,), (8,))
     with pytest.raises(Found) as caught:
-        AccessPort(lambda: None).load(pointer, None, None)
+        unobserved_port().load(pointer, None, None)
     finding = caught.value.finding
     assert isinstance(finding, OutOfBounds)
     assert finding.message == "x: elements 4 to 11 on rank 3, expected 0 to 7"
@@ -131,7 +151,7 @@ def test_an_index_that_wraps_is_found_unless_the_mask_excludes_the_lane() -> Non
     memory = Memory(torch.zeros(8), rank=0)
     lanes = Affine(0, (1,), (8,))
     pointer = Pointer(memory, dtypes.float32, 0, "x") + lanes * 2**29
-    port = AccessPort(lambda: None)
+    port = unobserved_port()
     assert port.load(pointer, lanes < 1, None).data[0] == 0
     with pytest.raises(Found) as caught:
         port.load(pointer, lanes < 5, None)

@@ -38,7 +38,8 @@ def test_credit_return_removed(signal_module: Path, without_line) -> None:
     assert str(waiter.actor) == "rank 0 core 0 AIV program 0"
     assert (waiter.wanted, waiter.actual) == (2, 1)
     assert waiter.location is not None
-    assert waiter.location.source.startswith("token = dl.wait(dl.symm_at(signal_ptr, target) + slot, 1")
+    assert waiter.location.source.startswith("token = dl.wait(")
+    assert waiter.location.source.endswith("waitValue=2 * use)")
     assert json.loads(json.dumps(finding.to_json()))["causes"][0]["name"] == "credit return missing"
 
 
@@ -150,6 +151,195 @@ def check(rank, ranks):
         "flag_ptr slot 0 on rank 0 to become 0, it is 1",
         "the kernels on its stream",
     ]
+
+
+BARRIER_AFTER_ZEROING = "        torch.npu.synchronize()\n        dist.barrier()\n\n    def close"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_without_the_rank_barrier_after_zeroing_fresh_memory_still_holds_producers_back(
+    signal_module: Path, mutant, seed: int
+) -> None:
+    """A rank that zeroes late satisfies waits of others without telling them: they must go on, and values are right."""
+    path = mutant(signal_module, (BARRIER_AFTER_ZEROING, BARRIER_AFTER_ZEROING.replace("        dist.barrier()\n", "")))
+    shape = {"S": 300, "H": 3, "D": 72}
+    result = run_module(path, ranks=2, cores=9, shape=shape, launches=2, schedule="random", seed=seed)
+    assert [str(finding) for finding in result.findings] == []
+    assert result.ok
+
+
+def test_slots_zeroed_between_launches(signal_module: Path, mutant) -> None:
+    """A rank that launches again has finished; the others may have notified its slots for the next launch already."""
+    launches = ("    workspace.launches += 1\n", "    workspace.signal.fill_(0)\n    workspace.launches += 1\n")
+    path = mutant(signal_module, launches)
+    options = {"ranks": 2, "cores": 5, "shape": {"S": 330, "H": 2, "D": 130}, "launches": 2, "schedule": "random"}
+    results = [run_module(path, **options, seed=seed) for seed in range(8)]
+    assert all(run_module(signal_module, **options, seed=seed).ok for seed in range(8))
+    causes = [finding.causes[0] for result in results for finding in result.findings]
+    assert {cause.name for cause in causes} == {"zeroed after a notify"}
+    assert "the host zeroed the slot after it was notified: ranks must meet in a barrier after" in causes[0].explanation
+
+
+@pytest.mark.parametrize("is_safe", [True, False])
+def test_notify_that_a_late_zeroing_wipes_out(run_source, is_safe: bool) -> None:
+    source = f"""
+@triton.jit
+def kernel(flag_ptr, rank):
+    if rank == 0:
+        dl.notify(flag_ptr, 1, 1)
+    else:
+        dl.wait(flag_ptr, 1, "sys", "acquire", waitValue=1)
+
+
+def check(rank, ranks):
+    flags = ash.aclshmem_create_tensor([8], dtype=torch.int64, device_id=rank)
+    time.sleep(rank)
+    flags.zero_()
+    {"dist.barrier()" if is_safe else "pass"}
+    kernel[(1,)](flags, rank)
+    torch.npu.synchronize()
+    return 0.0
+"""
+    findings = run_source(source, ranks=2).findings
+    if is_safe:
+        assert findings == ()
+        return
+    (finding,) = findings
+    assert cause_names(finding) == ["zeroed after a notify"]
+    assert (
+        "flag_ptr slot 0 on rank 1 is 0, although rank 0 core 0 AIV program 0 notified 1 at small.py:"
+        in finding.message
+    )
+    assert (
+        "the host zeroed the slot after it was notified: ranks must meet in a barrier after zeroing (guide 2.1)"
+        in finding.message
+    )
+
+
+def test_a_host_store_wakes_the_waiters(run_source) -> None:
+    source = """
+@triton.jit
+def kernel(flag_ptr):
+    dl.wait(flag_ptr, 1, "sys", "acquire", waitValue=0)
+
+
+def check(rank, ranks):
+    flags = ash.aclshmem_create_tensor([8], dtype=torch.int64, device_id=rank)
+    with torch.npu.stream(torch.npu.Stream()):
+        kernel[(1,)](flags)
+    time.sleep(0.1)
+    flags.fill_(0)
+    torch.npu.synchronize()
+    return 0.0
+"""
+    assert run_source(source, ranks=2).ok
+
+
+def test_a_plain_store_of_a_program_is_no_host_store(run_source) -> None:
+    source = """
+@triton.jit
+def kernel(flag_ptr):
+    dl.notify(flag_ptr, 0, 1)
+    tl.store(flag_ptr, 2)
+    dl.wait(flag_ptr, 1, "sys", "acquire", waitValue=1)
+
+
+def check(rank, ranks):
+    flags = ash.aclshmem_create_tensor([8], dtype=torch.int64, device_id=rank)
+    flags.zero_()
+    kernel[(1,)](flags)
+    torch.npu.synchronize()
+"""
+    (finding,) = run_source(source).findings
+    assert cause_names(finding) == ["producer did not notify"]
+
+
+def test_a_host_that_sleeps_while_the_others_wait(run_source) -> None:
+    source = """
+def check(rank, ranks):
+    while rank == 0:
+        time.sleep(10)
+    dist.barrier()
+"""
+    (finding,) = run_source(source, ranks=2).findings
+    assert cause_names(finding) == ["a rank does not take part"]
+    assert "rank 0 host sleeps or polls at small.py:" in finding.message
+
+
+TWO_STREAMS = """
+@triton.jit
+def kernel(flag_ptr, y_ptr, rounds, first):
+    for _ in range(rounds):
+        libshmem_device.barrier_all_vec()
+    tl.store(y_ptr + tl.program_id(0), rounds)
+
+
+@triton.jit
+def other(flag_ptr, y_ptr, rounds, first):
+    for _ in range(rounds):
+        libshmem_device.barrier_all_vec()
+    tl.store(y_ptr + 2 + tl.program_id(0), rounds)
+
+
+def check(rank, ranks):
+    y = torch.zeros(4, dtype=torch.int32).npu()
+    streams = [torch.npu.Stream(), torch.npu.Stream()]
+    for stream, launched, rounds in zip(streams, (kernel, other), (3, 5)):
+        with torch.npu.stream(stream):
+            launched[(2,)](y, y, rounds, 0)
+    torch.npu.synchronize()
+    return difference(y, [3, 3, 5, 5])
+"""
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_barriers_of_kernels_on_two_streams_are_kept_apart(run_source, seed: int) -> None:
+    result = run_source(TWO_STREAMS, ranks=2, cores=4, schedule="random", seed=seed)
+    assert [str(finding) for finding in result.findings] == []
+
+
+def test_a_barrier_in_the_wrong_one_of_two_kernels(run_source) -> None:
+    source = TWO_STREAMS.replace("(3, 5)", "(3, 5 + rank)")
+    (finding,) = run_source(source, ranks=2, cores=4).findings
+    assert cause_names(finding) == ["barrier count mismatch"]
+    assert "arrived: rank 0: 0 of ?, rank 1: 2 of 2; not there: rank 0 runs no kernel" in finding.message
+
+
+def test_a_slot_on_a_rank_that_never_launched_has_its_name(run_source) -> None:
+    source = """
+@triton.jit
+def kernel(flag_ptr, peer):
+    dl.wait(dl.symm_at(flag_ptr, peer), 1, "sys", "acquire", waitValue=1)
+
+
+def check(rank, ranks):
+    flags = ash.aclshmem_create_tensor([8], dtype=torch.int64, device_id=rank)
+    flags.zero_()
+    if rank == 0:
+        kernel[(1,)](flags, 1)
+    torch.npu.synchronize()
+"""
+    (finding,) = run_source(source, ranks=2).findings
+    assert "flag_ptr slot 0 on rank 1 to become 1, it is 0" in finding.message
+
+
+def test_only_the_declared_memory_is_decoded(signal_module: Path, mutant) -> None:
+    """A flag in other symmetric memory has an index, and no coordinates of the workspace's slots."""
+    path = mutant(
+        signal_module,
+        ("    core = tl.program_id(0)\n", '    core = tl.program_id(0)\n    dl.wait(c_ptr, 1, "sys", "acquire")\n'),
+        ("        a,\n        c,\n", "        a,\n        workspace.flags,\n"),
+        (
+            "        self.signal.fill_(0)\n",
+            "        self.signal.fill_(0)\n"
+            "        self.flags = ash.aclshmem_create_tensor([8], dtype=torch.int64, device_id=device)\n"
+            "        self.flags.fill_(0)\n",
+        ),
+    )
+    finding = deadlock_of(path)
+    assert "c_ptr slot 0 on rank 0 to become 1, it is 0" in finding.message
+    assert finding.blocked[0].slot is not None
+    assert finding.blocked[0].slot.position == ()
 
 
 def test_barrier_skipped_by_one_core(barrier_module: Path, mutant) -> None:

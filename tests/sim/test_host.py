@@ -161,7 +161,7 @@ def check(rank, ranks):
     assert time.monotonic() - started == 5 + rank and time.perf_counter() == time.monotonic()
     assert round(time.time() - wall) == 5 + rank
     dist.barrier()
-    assert time.monotonic() - started == 6
+    assert 6 < time.monotonic() - started < 6.001
     return 0.0
 """
     started = time.perf_counter()
@@ -250,7 +250,7 @@ def test_collective_mismatch(run_source, call: str, message: str) -> None:
             "ash.aclshmem_finalize(); ash.aclshmem_create_tensor([1])",
             "RuntimeError .*expected a call after aclshmem_init",
         ),
-        ("torch.npu.set_device(9)", "RuntimeError .*expected 0 to 0, got 9"),
+        ("torch.npu.set_device(9)", "RuntimeError .*expected 0, the device of rank 0, got 9"),
         ("print(undefined)", "NameError .*name 'undefined' is not defined"),
     ],
 )
@@ -283,6 +283,40 @@ def check(rank, ranks):
     assert_clean(run_source(source, ranks=2))
 
 
+def test_freed_heap_memory_is_given_back(run_source) -> None:
+    source = """
+import weakref
+
+
+def check(rank, ranks):
+    tensor = ash.aclshmem_create_tensor([100_000], dtype=torch.float32)
+    memory = weakref.ref(tensor._memory)
+    ash.aclshmem_free_tensor(tensor)
+    dist.barrier()
+    assert memory() is not None
+    del tensor
+    dist.barrier()
+    return float(memory() is not None)
+"""
+    assert_clean(run_source(source, ranks=2))
+
+
+def test_use_after_free_by_all_ranks(run_source) -> None:
+    source = (
+        KERNELS
+        + """
+def check(rank, ranks):
+    tensor = ash.aclshmem_create_tensor([8], dtype=torch.int64)
+    ash.aclshmem_free_tensor(tensor)
+    dist.barrier()
+    add_one[(1,)](tensor)
+    torch.npu.synchronize()
+"""
+    )
+    (finding,) = run_source(source, ranks=2).findings
+    assert finding.kind == "UseAfterFree"
+
+
 def test_every_rank_has_its_environment_and_its_module(run_source) -> None:
     source = """
 LOG = []
@@ -297,6 +331,189 @@ def check(rank, ranks):
     return 0.0
 """
     assert_clean(run_source(source, ranks=3))
+
+
+def test_what_a_process_sets_stays_in_it(run_source) -> None:
+    source = """
+import random
+
+
+def check(rank, ranks):
+    os.environ["ONLY_HERE"] = str(rank)
+    if rank == 0:
+        del os.environ["MASTER_PORT"]
+        torch.set_default_dtype(torch.float64)
+    torch.manual_seed(rank)
+    random.seed(rank)
+    np.random.seed(rank)
+    expected = [torch.rand(1).item(), random.random(), np.random.rand()]
+    torch.manual_seed(rank)
+    random.seed(rank)
+    np.random.seed(rank)
+    with torch.no_grad() if rank == 0 else torch.enable_grad():
+        dist.barrier()
+        assert torch.is_grad_enabled() == (rank != 0)
+    assert [torch.rand(1).item(), random.random(), np.random.rand()] == expected
+    assert os.environ["ONLY_HERE"] == os.getenv("ONLY_HERE") == str(rank)
+    assert ("MASTER_PORT" in os.environ) == (rank != 0) and ("PATH" in os.environ)
+    assert torch.get_default_dtype() == (torch.float64 if rank == 0 else torch.float32)
+    try:
+        os.environ["NUMBER"] = 1
+    except TypeError:
+        return 0.0
+"""
+    assert_clean(run_source(source, ranks=3))
+    assert "ONLY_HERE" not in os.environ
+    assert torch.get_default_dtype() == torch.float32
+
+
+def test_keyboard_interrupt_goes_through_and_leaves_nothing_behind(run_source) -> None:
+    environment, module = os.environ, sys.modules["time"]
+    with pytest.raises(KeyboardInterrupt):
+        run_source(
+            "def check(rank, ranks):\n    if rank == 1:\n        raise KeyboardInterrupt\n    dist.barrier()\n", ranks=2
+        )
+    assert os.environ is environment
+    assert sys.modules["time"] is module
+    assert "shmem" not in sys.modules
+    assert not hasattr(torch, "npu")
+
+
+@pytest.mark.parametrize(
+    "poll",
+    [
+        "while not torch.npu.current_stream().query(): pass",
+        "while time.monotonic() < 0.5: pass",
+        "while time.time() < started + 0.5: pass",
+    ],
+)
+def test_polling_hosts_get_on(run_source, poll: str) -> None:
+    source = (
+        KERNELS
+        + f"""
+def check(rank, ranks):
+    x, started = torch.zeros(1, dtype=torch.int32).npu(), time.time()
+    add_one[(1,)](x)
+    {poll}
+    return float(x.item() - 1)
+"""
+    )
+    assert_clean(run_source(source, ranks=2))
+
+
+def test_what_is_measured_took_some_time(run_source) -> None:
+    source = (
+        KERNELS
+        + """
+def check(rank, ranks):
+    started, marks = time.perf_counter(), [torch.npu.Event(enable_timing=True) for _ in range(2)]
+    dist.barrier()
+    assert 1 / (time.perf_counter() - started) > 0
+    marks[0].record()
+    add_one[(1,)](torch.zeros(1, dtype=torch.int32).npu())
+    marks[1].record()
+    torch.npu.synchronize()
+    assert 1 / marks[0].elapsed_time(marks[1]) > 0
+    return 0.0
+"""
+    )
+    assert_clean(run_source(source, ranks=2))
+
+
+def test_a_host_that_catches_everything_and_tries_again_is_left_behind(run_source) -> None:
+    source = """
+def check(rank, ranks):
+    if rank == 0:
+        raise ValueError("no luck")
+    while True:
+        try:
+            dist.barrier()
+        except:
+            time.sleep(1)
+"""
+    (finding,) = run_source(source, ranks=2).findings
+    assert finding.kind == "HostError"
+    assert "no luck; meanwhile rank 1 host in barrier" in finding.message
+    assert run_source("def check(rank, ranks):\n    return 0.0\n").ok
+
+
+def test_streams_events_and_devices_as_torch_npu_takes_them(run_source) -> None:
+    source = """
+def check(rank, ranks):
+    assert torch.npu.current_stream() == torch.npu.default_stream() != torch.npu.Stream()
+    assert torch.npu.Event(True).query() and torch.npu.current_stream().record_event().query()
+    for device in (torch.device("npu", rank), torch.device(type="npu", index=rank), torch.device(f"npu:{rank}")):
+        assert torch.ones(4, device=device).device == device and device.index == rank
+    assert torch.device("cpu").type == "cpu" and torch.device("cpu", 0).index == 0
+    empty = [ash.aclshmem_create_tensor([0], dtype=torch.float32) for _ in range(2)]
+    for tensor in empty:
+        assert tensor.shape == (0,)
+        ash.aclshmem_free_tensor(tensor)
+    return 0.0
+"""
+    assert_clean(run_source(source, ranks=2))
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("torch.npu.set_device(1 - rank)", "expected 0, the device of rank 0, got 1"),
+        (
+            "ash.aclshmem_free_tensor(ash.aclshmem_create_tensor([4])[1:])",
+            "expected a tensor of aclshmem_create_tensor",
+        ),
+        ("add_one[(1.5,)](torch.zeros(1).npu())", "add_one: expected integers as the grid, got (1.5,)"),
+    ],
+)
+def test_wrong_arguments_of_host_calls(run_source, body: str, message: str) -> None:
+    (finding,) = run_source(KERNELS + f"def check(rank, ranks):\n    {body}\n", ranks=2).findings
+    assert finding.kind == "HostError"
+    assert message in finding.message
+
+
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        ("dist.all_reduce(torch.ones(1).npu(), async_op=True)", "torch.distributed.all_reduce with async_op"),
+        (
+            "thread = __import__('threading').Thread(target=time.sleep, args=(1,)); thread.start(); thread.join()",
+            "threading.Thread",
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_unsupported_ways_of_waiting(run_source, body: str, name: str) -> None:
+    with pytest.raises(Unsupported, match=f"{name}: expected a builtin that the simulator supports"):
+        run_source(f"def check(rank, ranks):\n    {body}\n    dist.barrier()\n")
+
+
+def test_a_dataclass_in_a_module_with_postponed_annotations(tmp_path: Path, run_source) -> None:
+    source = """
+from dataclasses import dataclass
+
+
+@dataclass
+class Point:
+    x: "int" = 0
+
+
+def check(rank, ranks):
+    return float(Point().x)
+"""
+    assert_clean(run_source(source))
+
+
+def test_a_module_in_another_encoding(tmp_path: Path, signal_module: Path) -> None:
+    path = tmp_path / "latin.py"
+    path.write_bytes(b"# -*- coding: latin-1 -*-\n# \xe9\n" + signal_module.read_bytes())
+    assert run_module(path, ranks=2, cores=4, shape={"S": 10, "H": 1, "D": 8}).ok
+
+
+def test_a_module_that_cannot_be_decoded(tmp_path: Path, signal_module: Path) -> None:
+    path = tmp_path / "bytes.py"
+    path.write_bytes(signal_module.read_bytes() + b"# \xff\n")
+    (finding,) = run_module(path, ranks=2, cores=4, shape={"S": 10, "H": 1, "D": 8}).findings
+    assert finding.message.startswith("ranks 0, 1 raised UnicodeDecodeError: 'utf-8' codec can't decode byte 0xff")
 
 
 def test_nothing_is_left_behind(signal_module: Path) -> None:
@@ -354,6 +571,12 @@ def check(rank, ranks):
 """
     assert run_source(source.replace("VALUE", "3")).max_abs_err == 3.0
     assert run_source(source.replace("VALUE", "4")).max_abs_err == 4.0
+
+
+def test_a_tolerance_that_is_no_number(signal_module: Path, mutant) -> None:
+    path = mutant(signal_module, ("TOLERANCE = 0.0", "TOLERANCE = None"))
+    with pytest.raises(SimulationError, match="expected TOLERANCE to be a number, got None"):
+        run_module(path, ranks=2, cores=4, shape={"S": 1, "H": 1, "D": 1})
 
 
 def test_what_slot_axes_raises_is_a_finding(signal_module: Path, mutant) -> None:

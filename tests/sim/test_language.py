@@ -60,6 +60,7 @@ def elementwise(value: str, expected: str, **options: Any) -> str:
         ("tl.minimum(value, 7) + tl.maximum(value, 40)", "x.clamp(max=7) + x.clamp(min=40)"),
         ("tl.abs(value - 25)", "(x - 25).abs()"),
         ("tl.cdiv(value, 4)", "(x + 3) // 4"),
+        ("value + tl.arange(0, 1)", "x"),
         ("(value == 3) | (value != value)", "(x == 3).int()"),
         ("tl.full([BLOCK], 3, tl.int32) + tl.zeros([BLOCK], tl.int32)", "torch.full_like(x, 3)"),
         ("value.to(tl.int64) * 3", "x * 3"),

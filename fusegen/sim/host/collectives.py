@@ -11,6 +11,7 @@ import torch.distributed as dist
 
 from fusegen.sim.actors import Actor, CollectiveWait
 from fusegen.sim.errors import Unsupported
+from fusegen.sim.events import HostCollective
 from fusegen.sim.findings import CollectiveMismatch, Found
 from fusegen.sim.host.process import Host, Hosts
 from fusegen.sim.machine import Machine
@@ -58,6 +59,10 @@ class Rendezvous:
             with torch._C.DisableTorchFunction():
                 meeting.results = combine([meeting.payloads[rank] for rank in sorted(meeting.payloads)])
             del self._meetings[host.collectives]
+            self._machine.complete_operation()
+            if self._machine.events.observers:
+                actors = (*meeting.waiting, self._machine.current)
+                self._machine.events.tell(HostCollective(*self._machine.events.here(), name, actors))
             for actor in meeting.waiting:
                 self._machine.wake(actor)
         host.collectives += 1
@@ -118,6 +123,7 @@ class Distributed:
     def init_process_group(
         self, backend: str | None = None, *_: Any, rank: int = -1, world_size: int = -1, **__: Any
     ) -> None:
+        """Join the group of all ranks, which all ranks must do. ValueError for a rank or size that is not the own."""
         host = self._hosts.current
         for name, got, expected in (("rank", rank, host.rank), ("world_size", world_size, self._ranks)):
             if got not in (-1, expected):
@@ -126,40 +132,54 @@ class Distributed:
         host.has_process_group = True
 
     def destroy_process_group(self, *_: Any) -> None:
+        """Leave the group of all ranks."""
         self._group("destroy_process_group").has_process_group = False
 
     def get_rank(self, group: Any = None) -> int:
+        """The own rank."""
         return self._group("get_rank", group).rank
 
     def get_world_size(self, group: Any = None) -> int:
+        """Number of ranks."""
         self._group("get_world_size", group)
         return self._ranks
 
-    def barrier(self, group: Any = None, **_: Any) -> None:
-        self._group("barrier", group)
+    def barrier(self, group: Any = None, async_op: bool = False, device_ids: Any = None) -> None:
+        """Meet the other ranks."""
+        self._group("barrier", group, async_op)
         self._meet("barrier", None, self._nothing)
 
-    def all_gather(self, outputs: list[torch.Tensor], tensor: torch.Tensor, group: Any = None) -> None:
+    def all_gather(
+        self, outputs: list[torch.Tensor], tensor: torch.Tensor, group: Any = None, async_op: bool = False
+    ) -> None:
+        """outputs[r] = the tensor of rank r."""
+
         def combine(payloads: list[tuple[list[torch.Tensor], torch.Tensor]]) -> list[None]:
             for receivers, _ in payloads:
                 for receiver, (_, sent) in zip(receivers, payloads, strict=True):
                     receiver.copy_(sent)
             return self._nothing(payloads)
 
-        self._group("all_gather", group)
+        self._group("all_gather", group, async_op)
         self._meet("all_gather", (outputs, tensor), combine, size=_size(tensor))
 
-    def all_gather_into_tensor(self, output: torch.Tensor, tensor: torch.Tensor, group: Any = None) -> None:
+    def all_gather_into_tensor(
+        self, output: torch.Tensor, tensor: torch.Tensor, group: Any = None, async_op: bool = False
+    ) -> None:
+        """output = the tensors of all ranks, one after the other along axis 0."""
+
         def combine(payloads: list[tuple[torch.Tensor, torch.Tensor]]) -> list[None]:
             gathered = torch.stack([sent for _, sent in payloads])
             for receiver, _ in payloads:
                 receiver.copy_(gathered.view(receiver.shape))
             return self._nothing(payloads)
 
-        self._group("all_gather_into_tensor", group)
+        self._group("all_gather_into_tensor", group, async_op)
         self._meet("all_gather_into_tensor", (output, tensor), combine, size=_size(tensor))
 
     def all_gather_object(self, outputs: list[Any], value: Any, group: Any = None) -> None:
+        """outputs[r] = the value of rank r."""
+
         def combine(payloads: list[tuple[list[Any], Any]]) -> list[None]:
             for receivers, _ in payloads:
                 receivers[:] = [sent for _, sent in payloads]
@@ -168,7 +188,10 @@ class Distributed:
         self._group("all_gather_object", group)
         self._meet("all_gather_object", (outputs, value), combine)
 
-    def all_reduce(self, tensor: torch.Tensor, op: Any = dist.ReduceOp.SUM, group: Any = None) -> None:
+    def all_reduce(
+        self, tensor: torch.Tensor, op: Any = dist.ReduceOp.SUM, group: Any = None, async_op: bool = False
+    ) -> None:
+        """tensor = the sum (or maximum, minimum, product) over ranks, added up in the order of ranks."""
         if op not in _REDUCTIONS:
             raise Unsupported(f"torch.distributed.all_reduce with {op}")
         reduction = _REDUCTIONS[op]
@@ -181,19 +204,23 @@ class Distributed:
                 tensor.copy_(total)
             return self._nothing(payloads)
 
-        self._group("all_reduce", group)
+        self._group("all_reduce", group, async_op)
         self._meet("all_reduce", tensor, combine, size=_size(tensor))
 
-    def broadcast(self, tensor: torch.Tensor, src: int, group: Any = None) -> None:
+    def broadcast(self, tensor: torch.Tensor, src: int, group: Any = None, async_op: bool = False) -> None:
+        """tensor = that of rank `src`."""
+
         def combine(payloads: list[torch.Tensor]) -> list[None]:
             for receiver in payloads:
                 receiver.copy_(payloads[src])
             return self._nothing(payloads)
 
-        self._group("broadcast", group)
+        self._group("broadcast", group, async_op)
         self._meet(f"broadcast from {src}", tensor, combine, size=_size(tensor))
 
-    def all_to_all_single(self, output: torch.Tensor, tensor: torch.Tensor, *splits: Any, group: Any = None) -> None:
+    def all_to_all_single(
+        self, output: torch.Tensor, tensor: torch.Tensor, *splits: Any, group: Any = None, async_op: bool = False
+    ) -> None:
         """Equal splits only."""
         if any(split is not None for split in splits):
             raise Unsupported("torch.distributed.all_to_all_single with unequal splits")
@@ -204,13 +231,15 @@ class Distributed:
                 receiver.copy_(torch.cat([part[rank] for part in parts]).view(receiver.shape))
             return self._nothing(payloads)
 
-        self._group("all_to_all_single", group)
+        self._group("all_to_all_single", group, async_op)
         self._meet("all_to_all_single", (output, tensor), combine, size=_size(tensor))
 
-    def _group(self, name: str, group: Any = None) -> Host:
+    def _group(self, name: str, group: Any = None, async_op: bool = False) -> Host:
         """The current host, which must have joined the group of all ranks."""
         if group is not None:
             raise Unsupported(f"torch.distributed.{name} with a group")
+        if async_op:
+            raise Unsupported(f"torch.distributed.{name} with async_op")
         host = self._hosts.current
         if not host.has_process_group:
             raise ValueError(

@@ -3,10 +3,56 @@
 from __future__ import annotations
 
 import os
+import random
+from collections import UserDict
+from typing import Any
+
+import numpy as np
+import torch
 
 from fusegen.sim.actors import Actor
 from fusegen.sim.device import Device, Stream
 from fusegen.sim.machine import Machine
+
+
+class Environment(UserDict[str, str]):
+    """os.environ of one process; it accepts strings only, as the real one does."""
+
+    def __setitem__(self, name: str, value: str) -> None:
+        for text in (name, value):
+            if not isinstance(text, str):
+                raise TypeError(f"str expected, not {type(text).__name__}")
+        super().__setitem__(name, value)
+
+
+class Globals:
+    """What host code can set for its whole process: random states, and torch's gradient mode and default dtype.
+
+    Made of what is in force now; `environment` is its os.environ.
+    """
+
+    def __init__(self, environment: Any) -> None:
+        self.environment = environment
+        self.save()
+
+    def save(self) -> None:
+        """Keep what is in force."""
+        with torch._C.DisableTorchFunction():
+            self._torch_random = torch.get_rng_state()
+        self._random = random.getstate()
+        self._numpy_random = np.random.get_state()
+        self._gradients = torch.is_grad_enabled()
+        self._dtype = torch.get_default_dtype()
+
+    def restore(self) -> None:
+        """Put in force what was kept."""
+        os.environ = self.environment  # noqa: B003  the object is what differs between processes
+        with torch._C.DisableTorchFunction():
+            torch.set_rng_state(self._torch_random)
+        random.setstate(self._random)
+        np.random.set_state(self._numpy_random)
+        torch.set_grad_enabled(self._gradients)
+        torch.set_default_dtype(self._dtype)
 
 
 class Host:
@@ -19,7 +65,8 @@ class Host:
         self.has_process_group = False
         self.has_heap = False
         self.collectives = 0
-        self.environment = {
+        environment = Environment(os.environ)
+        environment |= {
             "RANK": str(device.rank),
             "LOCAL_RANK": str(device.rank),
             "WORLD_SIZE": str(ranks),
@@ -27,6 +74,7 @@ class Host:
             "MASTER_ADDR": "127.0.0.1",
             "MASTER_PORT": "29500",
         }
+        self.globals = Globals(environment)
 
     def drain(self) -> None:
         """Park until the current stream is idle."""
@@ -38,6 +86,7 @@ class Hosts:
 
     def __init__(self, machine: Machine, *, ranks: int, cores: int) -> None:
         self._machine = machine
+        self._in_force: Globals | None = None
         self.hosts = [Host(Device(machine, rank=rank, cores=cores), ranks=ranks) for rank in range(ranks)]
         machine.resumed = self.resume
 
@@ -47,5 +96,11 @@ class Hosts:
         return self.hosts[self._machine.current.name.rank]
 
     def resume(self, actor: Actor) -> None:
-        """Give the process its environment when a host gets control."""
-        os.environ.update(self.hosts[actor.name.rank].environment)
+        """Give the process its globals when a host gets control."""
+        wanted = self.hosts[actor.name.rank].globals
+        if wanted is self._in_force:
+            return
+        if self._in_force is not None:
+            self._in_force.save()
+        wanted.restore()
+        self._in_force = wanted

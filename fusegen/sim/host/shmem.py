@@ -77,6 +77,7 @@ class Shmem:
         return 0
 
     def finalize(self) -> int:
+        """Leave the heap, which all ranks must do; 0. RuntimeError before init."""
         self._require_heap("aclshmem_finalize")
         self._meet("aclshmem_finalize", None, lambda payloads: payloads)
         self._hosts.current.has_heap = False
@@ -101,6 +102,7 @@ class Shmem:
         return result
 
     def free_tensor(self, tensor: torch.Tensor) -> None:
+        """Free this rank's part of an allocation. RuntimeError for anything but a whole tensor of create_tensor."""
         self._require_heap("aclshmem_free_tensor")
         self._hosts.current.drain()
         with torch._C.DisableTorchFunction():

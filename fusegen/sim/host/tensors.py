@@ -77,8 +77,8 @@ class NpuMode(TorchFunctionMode):
             if function == _DEVICE_PROPERTY and is_on_device(args[0]):
                 return NpuDevice(f"npu:{self._hosts.current.rank}")
             return function(*args, **kwargs)
-        if function is torch.device and _names_npu(args[0]):
-            return NpuDevice(args[0])
+        if function is torch.device:
+            return _device(*args, **kwargs)
         operands = (*args, *kwargs.values())
         was_on_device = any(map(is_on_device, _tensors(operands)))
         if was_on_device and not self._hosts.current.stream.is_idle:
@@ -95,6 +95,13 @@ class NpuMode(TorchFunctionMode):
                 if not any(tensor is operand for operand in args):  # an operation in place moves nothing
                     on_device(tensor)
         return result
+
+
+def _device(type: Any, index: int | None = None) -> Any:
+    """torch.device(...); for the npu without an index it stays without one."""
+    if not _names_npu(type):
+        return torch.device(type) if index is None else torch.device(type, index)
+    return NpuDevice(type if index is None else f"{type}:{index}")
 
 
 def _names_npu(value: Any) -> bool:

@@ -10,7 +10,7 @@ import torch
 
 from fusegen.sim.device import Stream as DeviceStream
 from fusegen.sim.host.process import Hosts
-from fusegen.sim.machine import Machine
+from fusegen.sim.machine import OPERATION_SECONDS, Machine
 
 QUERY_SECONDS: Final = 1e-2
 """Virtual time that an unsuccessful query takes, so that a host that polls without sleeping gets on."""
@@ -26,11 +26,11 @@ class Npu:
     def table(self) -> dict[str, Any]:
         """torch.npu."""
         return {
-            "Event": lambda **_: Event(self._machine, self._hosts),
-            "Stream": lambda *_, **__: Stream(self._hosts, DeviceStream()),
+            "Event": lambda *_, **__: Event(self._machine, self._hosts),
+            "Stream": lambda *_, **__: Stream(self._machine, self._hosts, DeviceStream()),
             "current_device": lambda: self._hosts.current.rank,
-            "current_stream": lambda *_: Stream(self._hosts, self._hosts.current.stream),
-            "default_stream": lambda *_: Stream(self._hosts, self._hosts.current.device.default_stream),
+            "current_stream": lambda *_: Stream(self._machine, self._hosts, self._hosts.current.stream),
+            "default_stream": lambda *_: Stream(self._machine, self._hosts, self._hosts.current.device.default_stream),
             "device_count": lambda: len(self._hosts.hosts),
             "empty_cache": lambda: None,
             "get_device_name": lambda *_: "Ascend NPU (simulated)",
@@ -44,12 +44,13 @@ class Npu:
         }
 
     def set_device(self, device: int | str) -> None:
-        """Accepts the device of this rank only: one process, one device."""
-        index = int(str(device).rpartition(":")[2])
-        if not 0 <= index < len(self._hosts.hosts):
-            raise RuntimeError(f"torch.npu.set_device: expected 0 to {len(self._hosts.hosts) - 1}, got {device}")
+        """Accepts the device of this rank only, its LOCAL_RANK: one process, one device. RuntimeError for others."""
+        index, rank = int(str(device).rpartition(":")[2]), self._hosts.current.rank
+        if index != rank:
+            raise RuntimeError(f"torch.npu.set_device: expected {rank}, the device of rank {rank}, got {device}")
 
     def set_stream(self, stream: Stream) -> None:
+        """Make a stream the current one."""
         self._hosts.current.stream = stream.stream
 
     @contextmanager
@@ -72,25 +73,40 @@ class Npu:
 
 
 class Stream:
-    """torch.npu.Stream."""
+    """torch.npu.Stream; equal to others of the same device stream."""
 
-    def __init__(self, hosts: Hosts, stream: DeviceStream) -> None:
+    def __init__(self, machine: Machine, hosts: Hosts, stream: DeviceStream) -> None:
+        self._machine = machine
         self._hosts = hosts
         self.stream = stream
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stream) and other.stream is self.stream
+
+    def __hash__(self) -> int:
+        return hash(self.stream)
+
     def synchronize(self) -> None:
+        """Park until the stream is idle."""
         self._hosts.current.device.drain(self.stream)
 
     def query(self) -> bool:
+        """The stream is idle. A query that fails takes a little virtual time."""
+        if not self.stream.is_idle:
+            self._machine.sleep(QUERY_SECONDS)
         return self.stream.is_idle
 
     def wait_stream(self, other: Stream) -> None:
+        """Later work on this stream starts after what is on the other one now."""
         self._hosts.current.device.wait_for(self.stream, other.stream, other.stream.submitted)
 
     def wait_event(self, event: Event) -> None:
+        """Later work on this stream starts after the event."""
         event.wait(self)
 
-    def record_event(self, event: Event) -> Event:
+    def record_event(self, event: Event | None = None) -> Event:
+        """Record an event, by default a new one, after what is on this stream now."""
+        event = event or Event(self._machine, self._hosts)
         event.record(self)
         return event
 
@@ -106,6 +122,7 @@ class Event:
         self._time = 0.0
 
     def record(self, stream: Stream | None = None) -> None:
+        """Mark the end of what is on a stream now, by default the current one."""
         self._stream = stream.stream if stream else self._hosts.current.stream
         self._target = self._stream.submitted
         self._time = self._machine.now
@@ -118,17 +135,19 @@ class Event:
         return self._is_done()
 
     def synchronize(self) -> None:
+        """Park until the work before the event is done."""
         if self._stream is not None:
             self._hosts.current.device.drain(self._stream, self._target)
 
     def wait(self, stream: Stream | None = None) -> None:
+        """Later work on a stream, by default the current one, starts after the event."""
         if self._stream is not None:
             host = self._hosts.current
             host.device.wait_for(stream.stream if stream else host.stream, self._stream, self._target)
 
     def elapsed_time(self, end: Event) -> float:
         """Milliseconds of virtual time between two recordings, which say nothing about the speed of the device."""
-        return (end._time - self._time) * 1e3
+        return max(end._time - self._time, (end._target - self._target) * OPERATION_SECONDS) * 1e3
 
     def _is_done(self) -> bool:
         return self._stream is None or self._stream.finished >= self._target

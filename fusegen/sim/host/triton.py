@@ -19,7 +19,6 @@ from fusegen.sim.host.process import Hosts
 from fusegen.sim.host.tensors import is_on_device
 from fusegen.sim.instrument import instrumented
 from fusegen.sim.integers import scalar
-from fusegen.sim.language.functions import cdiv
 from fusegen.sim.machine import Machine
 from fusegen.sim.memory import Memory, Pointer
 from fusegen.sim.tiles import Tile
@@ -72,7 +71,8 @@ class Triton:
             if memory is None:
                 memory = Memory(tensor, rank=rank)
                 self._memories[rank, address] = memory
-            memory.name = name
+            for peer in memory.peers or (memory,):
+                peer.name = name
             return Pointer(memory, element, int(tensor.storage_offset()), name)
 
 
@@ -121,6 +121,11 @@ def _is_constexpr(parameter: inspect.Parameter) -> bool:
     annotation = parameter.annotation
     name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
     return name.endswith("constexpr")
+
+
+def cdiv(numerator: int, denominator: int) -> int:
+    """triton.cdiv: ceiling division on the host, where integers have no end."""
+    return (numerator + denominator - 1) // denominator
 
 
 def next_power_of_2(value: int) -> int:

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from fusegen.sim import dtypes
+from fusegen.sim.actors import Token
 from fusegen.sim.errors import Unsupported
+from fusegen.sim.events import Fenced, TokenConsumed
 from fusegen.sim.heap import SymmetricHeap
 from fusegen.sim.language.functions import FUNCTIONS
 from fusegen.sim.machine import Machine
@@ -27,8 +29,7 @@ SLOT_DTYPES = (dtypes.int64, dtypes.uint64, dtypes.int32)
 class DeviceLanguage:
     """The builtins, bound to one machine.
 
-    `port` is where observers of memory accesses attach. `tiles` counts stores of tiles; `on_tiles` is told about it now
-    and then.
+    `tiles` counts stores of tiles; `on_tiles` is told about it now and then.
     """
 
     def __init__(
@@ -42,8 +43,9 @@ class DeviceLanguage:
         self._machine = machine
         self._step = machine.step
         self._heap = heap
-        self.port = AccessPort(lambda: machine.current)
-        self._signals = Signals(machine, self.port)
+        self._events = machine.events
+        self._port = AccessPort(machine.events)
+        self._signals = Signals(machine, self._port)
         self.barrier = DeviceBarrier(machine, ranks=heap.ranks)
         self.tiles = 0
         self._on_tiles = on_tiles
@@ -81,26 +83,32 @@ class DeviceLanguage:
             "ACLSHMEM_SIGNAL_SET": "set",
             "barrier_all": _mix_only("libshmem_device.barrier_all"),
             "barrier_all_vec": self.barrier_all_vec,
-            "fence": self._step,
+            "fence": self.fence,
             "getmem": self.getmem,
-            "getmem_nbi": self.getmem,
+            "getmem_nbi": self.getmem_nbi,
             "my_pe": self.rank,
             "n_pes": self.num_ranks,
             "putmem": self.putmem,
-            "putmem_nbi": self.putmem,
-            "quiet": self._step,
+            "putmem_nbi": self.putmem_nbi,
+            "quiet": self.quiet,
             "signal_op": self.signal_op,
             "signal_wait_until": self.signal_wait_until,
         }
 
     def cann_extension(self) -> dict[str, Any]:
-        """triton.language.extra.cann.extension, for vector kernels."""
-        return {"sub_vec_id": lambda: 0, "sub_vec_num": lambda: 2}
+        """triton.language.extra.cann.extension."""
+        return {"sub_vec_id": self.sub_vec_id, "sub_vec_num": lambda: 2}
+
+    def sub_vec_id(self) -> int:
+        """Index of the vector core inside its AI core; 0 in a vector kernel."""
+        return self._machine.current.name.sub_vec_id or 0
 
     def program_id(self, axis: int) -> int:
+        """tl.program_id: coordinate of the program in the grid."""
         return self._machine.current.position[axis]
 
     def num_programs(self, axis: int) -> int:
+        """tl.num_programs: extent of the grid."""
         kernel = self._machine.current.kernel
         if kernel is None:
             raise TypeError("tl.num_programs: expected a call inside a kernel")
@@ -109,42 +117,42 @@ class DeviceLanguage:
     def load(self, pointer: Pointer, mask: Any = None, other: Any = None, **_: Any) -> Any:
         """tl.load; cache and eviction hints change no result."""
         self._step()
-        return self.port.load(_pointer(pointer, "tl.load"), mask, other)
+        return self._port.load(_pointer(pointer, "tl.load"), mask, other)
 
     def store(self, pointer: Pointer, value: Any, mask: Any = None, **_: Any) -> None:
         """tl.store; wakes whoever waits on this memory."""
         self._step()
-        self.port.store(_pointer(pointer, "tl.store"), value, mask)
+        self._port.store(_pointer(pointer, "tl.store"), value, mask)
         if not isinstance(pointer.offset, int):
             self.tiles += 1
             if self._on_tiles is not None and self.tiles % self._tiles_per_call == 0:
                 self._on_tiles(self.tiles)
-        if pointer.memory.waiters:
-            self._signals.wake(pointer.memory)
+        if pointer.memory.waiters or pointer.memory.records:
+            self._signals.stored(pointer.memory)
 
     def atomic_add(self, pointer: Pointer, value: Any, mask: Any = None, **_: Any) -> Any:
         """tl.atomic_add; returns the values before. Lanes of one tile that meet at an address all count."""
         self._step()
-        before = self.port.load(_pointer(pointer, "tl.atomic_add"), mask, 0)
-        if isinstance(pointer.offset, int):
-            self.port.store(pointer, before + value, mask)
-        else:
-            self.port.accumulate(pointer, value, mask)
-        self._signals.wake(pointer.memory)
+        before = self._port.atomic_add(_pointer(pointer, "tl.atomic_add"), value, mask)
+        self._signals.stored(pointer.memory)
         return before
 
     def device_assert(self, condition: Any, message: str = "", mask: Any = None) -> None:
+        """tl.device_assert: AssertionError unless the condition holds on every lane that the mask includes."""
         lanes = dense(condition).data | (~dense(mask).data if mask is not None else np.False_)
         if not lanes.all():
             raise AssertionError(f"tl.device_assert: {message}")
 
     def rank(self, *_: Any) -> int:
+        """dl.rank and libshmem_device.my_pe."""
         return self._machine.current.name.rank
 
     def num_ranks(self, *_: Any) -> int:
+        """dl.num_ranks and libshmem_device.n_pes."""
         return self._heap.ranks
 
     def symm_at(self, pointer: Pointer, rank: int) -> Pointer:
+        """dl.symm_at: the same symmetric address on `rank`."""
         return self._heap.on_peer(_pointer(pointer, "dl.symm_at"), rank)
 
     def wait(self, pointer: Pointer, count: int, scope: str, semantic: str, waitValue: int = 1) -> Token:
@@ -152,13 +160,17 @@ class DeviceLanguage:
         if scope not in ("gpu", "sys") or semantic != "acquire":
             raise ValueError(f"dl.wait: expected scope gpu or sys and semantic acquire, got {scope!r} and {semantic!r}")
         self._step()
-        self._signals.wait(_slot_pointer(pointer, "dl.wait"), int(count), int(waitValue))
-        return Token()
+        wait = self._signals.wait(_slot_pointer(pointer, "dl.wait"), int(count), int(waitValue))
+        return Token(self._machine.current, wait)
 
     def consume_token(self, value: Any, token: Token) -> Any:
+        """dl.consume_token: the value; a pointer carries the token from now on."""
         if not isinstance(token, Token):
             raise TypeError(f"dl.consume_token: expected a token of dl.wait, got {type(token).__name__}")
-        return value
+        consumed = value.after(token) if isinstance(value, Pointer) else value
+        if self._events.observers:
+            self._events.tell(TokenConsumed(*self._events.here(), token, consumed))
+        return consumed
 
     def notify(
         self, pointer: Pointer, rank: int, signal: int = 1, sig_op: str = "set", comm_scope: str = "inter_node"
@@ -187,27 +199,45 @@ class DeviceLanguage:
         self._signals.wait(_slot_pointer(pointer, "signal_wait_until"), 1, int(value))
         return value
 
+    def fence(self) -> None:
+        """libshmem_device.fence: completes the actor's earlier loads and stores."""
+        self._step()
+        if self._events.observers:
+            self._events.tell(Fenced(*self._events.here(), "fence"))
+
+    def quiet(self) -> None:
+        """libshmem_device.quiet: completes the actor's non-blocking putmem and getmem, too."""
+        self._step()
+        if self._events.observers:
+            self._events.tell(Fenced(*self._events.here(), "quiet"))
+
     def barrier_all_vec(self) -> None:
+        """libshmem_device.barrier_all_vec: all vector cores of this launch on all ranks."""
         self._step()
         self.barrier.wait()
 
     def putmem(self, destination: Pointer, source: Pointer, size: int, rank: int) -> None:
         """Copy `size` bytes from a local address to a symmetric address on `rank`; complete on return."""
-        self._step()
-        self.port.copy(self._heap.on_peer(destination, rank), source, int(size))
-        self._signals.wake(self._heap.on_peer(destination, rank).memory)
+        self._copy(self._heap.on_peer(_pointer(destination, "putmem"), rank), _pointer(source, "putmem"), size)
 
     def getmem(self, destination: Pointer, source: Pointer, size: int, rank: int) -> None:
         """Copy `size` bytes from a symmetric address on `rank` to a local address; complete on return."""
+        self._copy(_pointer(destination, "getmem"), self._heap.on_peer(_pointer(source, "getmem"), rank), size)
+
+    def putmem_nbi(self, destination: Pointer, source: Pointer, size: int, rank: int) -> None:
+        """putmem that is complete only after `quiet`. Here it copies at once: the earliest that a device may do it."""
+        peer = self._heap.on_peer(_pointer(destination, "putmem_nbi"), rank)
+        self._copy(peer, _pointer(source, "putmem_nbi"), size, blocking=False)
+
+    def getmem_nbi(self, destination: Pointer, source: Pointer, size: int, rank: int) -> None:
+        """getmem that is complete only after `quiet`. Here it copies at once: the earliest that a device may do it."""
+        peer = self._heap.on_peer(_pointer(source, "getmem_nbi"), rank)
+        self._copy(_pointer(destination, "getmem_nbi"), peer, size, blocking=False)
+
+    def _copy(self, destination: Pointer, source: Pointer, size: int, *, blocking: bool = True) -> None:
         self._step()
-        self.port.copy(destination, self._heap.on_peer(source, rank), int(size))
-        self._signals.wake(destination.memory)
-
-
-class Token:
-    """What dl.wait returns and dl.consume_token takes."""
-
-    __slots__ = ()
+        self._port.copy(destination, source, int(size), blocking=blocking)
+        self._signals.stored(destination.memory)
 
 
 def _pointer(value: Any, builtin: str) -> Pointer:

@@ -10,8 +10,7 @@ import numpy as np
 from fusegen.sim import dtypes
 from fusegen.sim.affine import Affine, BoxMask, Shape
 from fusegen.sim.dtypes import DType
-from fusegen.sim.findings import DivisionByZero, Found
-from fusegen.sim.integers import counter, negative_division
+from fusegen.sim.integers import add, counter, floor_divide, subtract
 from fusegen.sim.tiles import Tile, dense, matched, wrap
 
 
@@ -23,10 +22,11 @@ class constexpr:  # the name is Triton's
 
 
 def arange(start: int, end: int) -> Affine:
+    """start .. end - 1 as [end - start], a power of two; ValueError for another extent."""
     extent = end - start
     if extent < 1 or extent & (extent - 1):
         raise ValueError(f"tl.arange: expected a range of a power of two, got {start} to {end}")
-    return Affine(start, (1,), (extent,))
+    return Affine(start, (1 if extent > 1 else 0,), (extent,))
 
 
 def _shape(shape: Any) -> Shape:
@@ -34,31 +34,31 @@ def _shape(shape: Any) -> Shape:
 
 
 def full(shape: Any, value: Any, dtype: DType) -> Any:
+    """A tile of one value."""
     number = dense(value).data.astype(dtype.numpy)
     return wrap(np.full(_shape(shape), number, dtype.numpy), dtype)
 
 
 def zeros(shape: Any, dtype: DType) -> Any:
+    """A tile of zeros."""
     return full(shape, 0, dtype)
 
 
 def zeros_like(value: Any) -> Any:
+    """A tile of zeros with the shape and type of another."""
     tile = dense(value)
     return zeros(tile.shape, tile.dtype)
 
 
 def cdiv(numerator: Any, denominator: Any) -> Any:
-    """Ceiling division; Triton computes (a + b - 1) // b."""
+    """Ceiling division, computed as Triton does: (numerator + denominator - 1) // denominator."""
     if isinstance(numerator, int) and isinstance(denominator, int):
-        if denominator == 0:
-            raise Found(DivisionByZero(f"cdiv({numerator}, {denominator}) divides by zero"))
-        if numerator < 0 or denominator < 0:
-            raise negative_division(f"cdiv({numerator}, {denominator})", min(numerator, denominator))
-        return -(-numerator // denominator)
+        return floor_divide(subtract(add(numerator, denominator), 1), denominator)
     return (numerator + (denominator - 1)) // denominator
 
 
 def minimum(left: Any, right: Any, **_: Any) -> Any:
+    """Elementwise, broadcast; a NaN loses against a number."""
     if isinstance(left, int) and isinstance(right, int):
         return left if left <= right else right
     a, b, dtype, is_index = matched(left, right)
@@ -66,6 +66,7 @@ def minimum(left: Any, right: Any, **_: Any) -> Any:
 
 
 def maximum(left: Any, right: Any, **_: Any) -> Any:
+    """Elementwise, broadcast; a NaN loses against a number."""
     if isinstance(left, int) and isinstance(right, int):
         return left if left >= right else right
     a, b, dtype, is_index = matched(left, right)
@@ -73,6 +74,7 @@ def maximum(left: Any, right: Any, **_: Any) -> Any:
 
 
 def where(condition: Any, left: Any, right: Any) -> Any:
+    """`left` where the condition holds, `right` elsewhere; all three broadcast."""
     if isinstance(condition, bool) and all(isinstance(value, int) for value in (left, right)):
         return left if condition else right
     a, b, dtype, is_index = matched(left, right)
@@ -80,25 +82,30 @@ def where(condition: Any, left: Any, right: Any) -> Any:
 
 
 def broadcast_to(value: Any, *shape: Any) -> Any:
+    """The same tile on a larger shape; ValueError where extents neither agree nor are 1."""
     extents = _shape(shape[0]) if len(shape) == 1 else shape
     return value.broadcast_to(extents) if isinstance(value, Affine | BoxMask) else dense(value).broadcast_to(extents)
 
 
 def expand_dims(value: Any, axis: int) -> Any:
+    """A new axis of extent 1 at place `axis` of the result."""
     position = axis + len(value.shape) + 1 if axis < 0 else axis
     return value[(*(slice(None),) * position, None)]
 
 
 def reshape(value: Any, *shape: Any) -> Tile:
+    """The same elements in row-major order; ValueError for another number of them."""
     return dense(value).reshape(_shape(shape[0]) if len(shape) == 1 else shape)
 
 
 def trans(value: Any, *axes: int) -> Tile:
+    """Axes in another order; reversed when none are given."""
     tile = dense(value)
     return tile.trans(*axes) if axes else tile.T
 
 
 def cast(value: Any, dtype: DType, **options: Any) -> Any:
+    """tl.cast: value.to(dtype)."""
     return dense(value).to(dtype, **options)
 
 
@@ -116,6 +123,7 @@ def _unary(function: Callable[[np.ndarray], np.ndarray]) -> Callable[[Any], Any]
 
 
 def absolute(value: Any) -> Any:
+    """Elementwise |value|."""
     tile = dense(value)
     return wrap(np.abs(tile.data), tile.dtype, tile.is_index)
 
@@ -139,6 +147,8 @@ def _reduction(function: Callable[..., Any], *, widens: bool) -> Callable[..., A
 
 
 def _argument(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The place of an extreme along an axis, as int32."""
+
     def operation(value: Any, axis: int, keep_dims: bool = False) -> Any:
         return wrap(
             np.asarray(function(dense(value).data, axis=axis, keepdims=keep_dims)).astype(np.int32), dtypes.int32
@@ -148,11 +158,13 @@ def _argument(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def static_assert(condition: bool, message: str = "") -> None:
+    """AssertionError unless a compile-time condition holds."""
     if not condition:
         raise AssertionError(f"tl.static_assert: {message}")
 
 
 def static_range(*bounds: int) -> Any:
+    """tl.static_range: an unrolled loop."""
     return range(*bounds)
 
 

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fusegen.sim.actors import Actor
 
 
 class Random:
@@ -11,5 +16,5 @@ class Random:
     def __init__(self, *, seed: int) -> None:
         self._random = random.Random(seed).random
 
-    def pick(self, runnable: int) -> int:
-        return int(self._random() * runnable)
+    def pick(self, runnable: Sequence[Actor]) -> int:
+        return int(self._random() * len(runnable))

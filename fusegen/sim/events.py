@@ -1,0 +1,190 @@
+"""What actors do to memory and to each other, as observers are told: immutable events, in the order of happening.
+
+    Event = Read | Write | Atomic                                                   told just before they happen
+          | Waited | TokenConsumed | Notified | Fenced | BarrierPassed              of programs
+          | Launched | ProgramStarted | ProgramEnded | Drained | HostCollective     of hosts and their kernels
+
+A run without observers builds no events: whoever tells one looks first whether anybody listens.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+
+from fusegen.sim.affine import Affine
+
+if TYPE_CHECKING:
+    from fusegen.sim.actors import Actor, SlotWait, Token
+    from fusegen.sim.device import Kernel, Stream
+    from fusegen.sim.memory import Pointer
+
+Lanes = int | Affine | np.ndarray
+"""Touched elements of a memory: one, a strided box, or any."""
+
+
+class CodeLine(NamedTuple):
+    """A line of simulated source. `Machine.location` gives its text."""
+
+    code: CodeType
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """Base of all events: who, and at which line of simulated source; None where the machine itself acts."""
+
+    actor: Actor
+    line: CodeLine | None
+
+
+@dataclass(frozen=True, slots=True)
+class Access(Happening):
+    """The elements `lanes` of `pointer.memory`, counted from its start in units of `pointer.element`.
+
+    `blocking` accesses (putmem, getmem) have completed when the builtin returns; others at the next fence or barrier.
+    """
+
+    pointer: Pointer
+    lanes: Lanes
+    blocking: bool = False
+
+    @property
+    def tensor(self) -> str:
+        """Name of the kernel parameter that the pointer comes from."""
+        return self.pointer.name
+
+
+@dataclass(frozen=True, slots=True)
+class Read(Access):
+    """tl.load, or the source of putmem and getmem."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write(Access):
+    """tl.store, or the destination of putmem and getmem."""
+
+
+@dataclass(frozen=True, slots=True)
+class Atomic(Access):
+    """An atomic read and write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waited(Happening):
+    """A wait on slots that is satisfied now."""
+
+    wait: SlotWait
+
+
+@dataclass(frozen=True, slots=True)
+class TokenConsumed(Happening):
+    """dl.consume_token; `value` is the pointer that carries the token from now on."""
+
+    token: Token
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Notified(Happening):
+    """A slot was set to `value`; `pointer` is into the memory of the rank that owns the slot."""
+
+    pointer: Pointer
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fenced(Happening):
+    """The actor's earlier accesses are complete; after `quiet` also its non-blocking putmem and getmem."""
+
+    builtin: Literal["fence", "quiet"]
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierPassed(Happening):
+    """A device barrier opened for all of `actors`; `actor` came last."""
+
+    actors: tuple[Actor, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Launched(Happening):
+    """A host enqueued a kernel on `kernel.stream`."""
+
+    kernel: Kernel
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramStarted(Happening):
+    """The first step of an actor of `actor.kernel`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramEnded(Happening):
+    """The last step of an actor of `actor.kernel`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drained(Happening):
+    """A host has waited until `stream` had finished `target` operations."""
+
+    stream: Stream
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class HostCollective(Happening):
+    """The hosts `actors` have met in a collective; `actor` came last."""
+
+    name: str
+    actors: tuple[Actor, ...]
+
+
+Event = (
+    Read
+    | Write
+    | Atomic
+    | Waited
+    | TokenConsumed
+    | Notified
+    | Fenced
+    | BarrierPassed
+    | Launched
+    | ProgramStarted
+    | ProgramEnded
+    | Drained
+    | HostCollective
+)
+AccessKind = type[Read] | type[Write] | type[Atomic]
+Observer = Callable[[Event], None]
+
+
+class EventPort:
+    """Where observers attach, and where every event passes. Observers cannot change what happens or hide it."""
+
+    def __init__(self, *, running: Callable[[], Actor], is_source: Callable[[str], bool]) -> None:
+        self.observers: list[Observer] = []
+        self._running = running
+        self._is_source = is_source
+
+    def tell(self, event: Event) -> None:
+        """Pass an event to every observer."""
+        for observe in self.observers:
+            observe(event)
+
+    def here(self) -> tuple[Actor, CodeLine | None]:
+        """The running actor and the line of simulated source at which it is: how every event starts."""
+        return self._running(), self._line()
+
+    def _line(self) -> CodeLine | None:
+        frame: FrameType | None = sys._getframe(2)
+        while frame is not None:
+            if self._is_source(frame.f_code.co_filename):
+                return CodeLine(frame.f_code, frame.f_lineno)
+            frame = frame.f_back
+        return None

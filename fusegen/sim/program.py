@@ -1,0 +1,93 @@
+"""A host program on the emulated machine: set-up, run, and what came out.
+
+What the hosts run is a `HostProgram`: the self-check of a generated module, or any other script.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, Protocol
+
+from fusegen.sim.actors import Actor
+from fusegen.sim.errors import SimulationError
+from fusegen.sim.events import Observer
+from fusegen.sim.findings import ActorName, Finding
+from fusegen.sim.heap import SymmetricHeap
+from fusegen.sim.host.process import Hosts
+from fusegen.sim.language.device import DeviceLanguage
+from fusegen.sim.machine import Machine
+from fusegen.sim.schedule import Schedule
+from fusegen.sim.slots import SlotNames
+from fusegen.sim.stand_ins import installed
+from fusegen.sim.verdict import verdict
+
+MAX_RANKS: Final = 16
+DEFAULT_STEP_LIMIT: Final = 20_000_000
+
+
+class HostProgram(Protocol):
+    """What the processes of all ranks run."""
+
+    @property
+    def slot_names(self) -> SlotNames:
+        """How the program names its signal slots."""
+        ...
+
+    def is_source(self, file: str) -> bool:
+        """A file is simulated source: findings name its lines."""
+        ...
+
+    def start(self, rank: int) -> None:
+        """Run the process of a rank, from its start to its end. What it raises is a finding."""
+        ...
+
+    def result(self) -> Finding | None:
+        """What is wrong with the results, asked when every process has ended and nothing else was found."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The end of a run: whether every process came to its end, findings, scheduling points, and stores of tiles."""
+
+    finished: bool
+    findings: tuple[Finding, ...]
+    steps: int
+    tiles: int
+
+
+def run_program(
+    program: HostProgram,
+    *,
+    ranks: int,
+    cores: int,
+    schedule: Schedule,
+    step_limit: int = DEFAULT_STEP_LIMIT,
+    progress: Callable[[int], None] | None = None,
+    observers: Sequence[Observer] = (),
+) -> Outcome:
+    """Run a program on `ranks` ranks of `cores` vector cores each; everything that is wrong with it is a finding.
+
+    Raises SimulationError for an impossible machine, and whatever FusegenError the program meets, such as Unsupported.
+    """
+    if not 1 <= ranks <= MAX_RANKS:
+        raise SimulationError(f"ranks: expected 1 to {MAX_RANKS}, got {ranks}")
+    if cores < 1:
+        raise SimulationError(f"cores: expected at least 1, got {cores}")
+    machine = Machine(schedule, step_limit=step_limit, is_source=program.is_source)
+    machine.events.observers.extend(observers)
+    hosts = Hosts(machine, ranks=ranks, cores=cores)
+    heap = SymmetricHeap(ranks=ranks)
+    language = DeviceLanguage(machine, heap, on_tiles=progress)
+    with installed(machine, hosts, heap, language, cores=cores):
+        for rank in range(ranks):
+            machine.spawn(Actor(ActorName(rank=rank, kind="host")), partial(program.start, rank))
+        try:
+            machine.run()
+            end = verdict(machine, hosts, language.barrier, program.slot_names)
+        finally:
+            machine.close()
+    findings = [end] if end else [finding for finding in (program.result(), *machine.notes) if finding]
+    return Outcome(end is None, tuple(findings), steps=machine.steps, tiles=language.tiles)

@@ -1,0 +1,130 @@
+"""The contract of a generated module, as a host program: import it, join the process group, call `self_check`.
+
+A module defines TOLERANCE, process_group(heap), heap_bytes(**shape, ranks=) and self_check(**shape, launches=, seed=,
+dump_dir=) -> largest absolute error of the rank; it may define slot_axes(**shape, ranks=) -> axes of `signal_ptr`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import decode_source
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any, Final
+
+from fusegen.sim.errors import SimulationError
+from fusegen.sim.findings import Finding, HostError, WrongValues
+from fusegen.sim.slots import SlotNames
+
+SIGNAL_PARAMETER: Final = "signal_ptr"
+"""The kernel parameter that slot_axes is about: the signal memory of the module's Workspace."""
+
+
+class SelfCheck:
+    """The self-check of the module at `path` on every rank. Each rank has a module object of its own, as in a process.
+
+    `errors` are the largest absolute errors by rank, infinite where NaN, and None for ranks that have not returned one.
+    """
+
+    def __init__(
+        self, path: Path, *, shape: dict[str, int], ranks: int, launches: int, seed: int, dump_dir: Path
+    ) -> None:
+        self._path = path
+        self._source = path.read_bytes()
+        self._code: CodeType | None = None
+        self._shape = shape
+        self._ranks = ranks
+        self._options = {"launches": launches, "seed": seed, "dump_dir": dump_dir}
+        self._tolerance = 0.0
+        self.slot_names = SlotNames({})
+        self.errors: list[float | None] = [None] * ranks
+
+    @property
+    def max_abs_err(self) -> float | None:
+        """The largest error of all ranks; None when a rank has not returned one."""
+        errors = [error for error in self.errors if error is not None]
+        return max(errors) if len(errors) == self._ranks else None
+
+    def is_source(self, file: str) -> bool:
+        """A file is simulated source."""
+        return file == str(self._path)
+
+    def start(self, rank: int) -> None:
+        """Run the self-check of a rank."""
+        module = ModuleType(self._path.stem)
+        module.__file__ = str(self._path)
+        self._code = self._code or compile(decode_source(self._source), str(self._path), "exec")
+        with _registered(module):
+            exec(self._code, vars(module))
+        self._check_contract(module)
+        self._tolerance = float(module.TOLERANCE)
+        self.slot_names = self._slot_names(module)
+        with module.process_group(module.heap_bytes(**self._shape, ranks=self._ranks)):
+            error = module.self_check(**self._shape, **self._options)
+        if not _is_number(error):
+            raise TypeError(f"self_check: expected the largest absolute error, a number, got {error!r}")
+        self.errors[rank] = math.inf if math.isnan(error) else float(error)
+
+    def result(self) -> Finding | None:
+        """A finding for ranks that left without a result or have a wrong one."""
+        absent = tuple(rank for rank, error in enumerate(self.errors) if error is None)
+        if absent:
+            message = f"{_ranks(absent)} exited with status 0 before self_check returned an error"
+            return HostError(message, exception="SystemExit", ranks=absent)
+        errors = dict(enumerate(error for error in self.errors if error is not None))
+        wrong = tuple(rank for rank, error in errors.items() if error > self._tolerance)
+        if not wrong:
+            return None
+        largest = max(errors.values())
+        advice = ": elements that were never written count as infinite" if math.isinf(largest) else ""
+        return WrongValues(
+            f"{_ranks(wrong)} of {self._ranks}: expected an absolute error of at most {self._tolerance:g}, "
+            f"got {largest:g}{advice}",
+            ranks=wrong,
+            largest=largest if math.isfinite(largest) else None,
+            tolerance=self._tolerance,
+        )
+
+    def _slot_names(self, module: ModuleType) -> SlotNames:
+        if not hasattr(module, "slot_axes"):
+            return SlotNames({})
+        dims = {
+            name: self._shape[name] for name in inspect.signature(module.slot_axes).parameters if name in self._shape
+        }
+        return SlotNames({SIGNAL_PARAMETER: module.slot_axes(**dims, ranks=self._ranks)})
+
+    def _check_contract(self, module: ModuleType) -> None:
+        for name in ("process_group", "heap_bytes", "self_check", "TOLERANCE"):
+            if not hasattr(module, name):
+                raise SimulationError(f"{self._path}: expected a generated module, which defines {name}")
+        if not _is_number(module.TOLERANCE) or math.isnan(module.TOLERANCE):
+            raise SimulationError(f"{self._path}: expected TOLERANCE to be a number, got {module.TOLERANCE!r}")
+        names = [name for name in inspect.signature(module.self_check).parameters if name not in self._options]
+        if set(names) != set(self._shape):
+            raise SimulationError(f"shape: expected {', '.join(names)}, got {', '.join(self._shape) or 'nothing'}")
+
+
+@contextmanager
+def _registered(module: ModuleType) -> Iterator[None]:
+    """While a module is imported it is in sys.modules, where dataclasses look for it."""
+    before = sys.modules.get(module.__name__)
+    sys.modules[module.__name__] = module
+    try:
+        yield
+    finally:
+        if before is None:
+            sys.modules.pop(module.__name__, None)
+        else:
+            sys.modules[module.__name__] = before
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _ranks(ranks: tuple[int, ...]) -> str:
+    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks))}"
