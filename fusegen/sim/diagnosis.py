@@ -18,7 +18,7 @@ from fusegen.sim.heap import POISON_BYTE
 from fusegen.sim.host.process import Host, Hosts
 from fusegen.sim.machine import Machine
 from fusegen.sim.memory import Memory
-from fusegen.sim.signals import DeviceBarrier, SlotRecord, value_at
+from fusegen.sim.signals import DeviceBarrier, Signals, SlotRecord, value_at
 from fusegen.sim.slots import SlotNames
 
 SHOWN_ACTORS: Final = 8
@@ -49,15 +49,18 @@ class StuckSlot:
     @property
     def announcement(self) -> SlotRecord | None:
         """The last write, if it announced data rather than returned a credit."""
-        return self.record if self.record is not None and self.record.line == self.record.first_line else None
+        return self.record if self.record is not None and self.record.announces else None
 
 
 class Scene:
     """Everything the rules look at."""
 
-    def __init__(self, machine: Machine, hosts: Hosts, barrier: DeviceBarrier, names: SlotNames) -> None:
+    def __init__(
+        self, machine: Machine, hosts: Hosts, signals: Signals, barrier: DeviceBarrier, names: SlotNames
+    ) -> None:
         self.machine = machine
         self.hosts = hosts.hosts
+        self.signals = signals
         self.barriers = barrier.arrived
         self.names = names
         self.blocked = sorted(machine.blocked(), key=_order)
@@ -92,16 +95,17 @@ def _stuck_slot(actor: Actor, wait: SlotWait, names: SlotNames) -> StuckSlot:
     return StuckSlot(actor, memory, slot, wait.value, values[address], wait.element_bytes, record, lost)
 
 
-def diagnose(machine: Machine, hosts: Hosts, barrier: DeviceBarrier, names: SlotNames) -> Deadlock:
+def diagnose(scene: Scene) -> Deadlock:
     """The finding for a machine in which some actors wait and none can run."""
-    scene = Scene(machine, hosts, barrier, names)
     causes = tuple(cause for rule in RULES if (cause := rule(scene)) is not None)
     blocked = tuple(_blocked(scene, actor) for actor in scene.blocked[:SHOWN_ACTORS])
     hidden = len(scene.blocked) - len(blocked)
     lines = [f"{len(scene.blocked)} actors wait and none can go on"]
     lines += [f"likely cause: {cause}" for cause in causes]
     lines += [str(entry) for entry in blocked]
-    lines += [f"and {hidden} more: {'; '.join(_grouped(machine, scene.blocked[SHOWN_ACTORS:]))}"] if hidden else []
+    lines += (
+        [f"and {hidden} more: {'; '.join(_grouped(scene.machine, scene.blocked[SHOWN_ACTORS:]))}"] if hidden else []
+    )
     return Deadlock("\n".join(lines), blocked=blocked, blocked_count=len(scene.blocked), causes=causes)
 
 
@@ -167,12 +171,21 @@ def _is_poison(stuck: StuckSlot) -> bool:
 
 def slots_not_zeroed(scene: Scene) -> Cause | None:
     """Guide 2.1: the host missed to zero the signal memory."""
+    advice = (
+        "the host must zero the slots (signal.fill_(0)), then meet the other ranks in a barrier, "
+        "before the first launch"
+    )
     for stuck in scene.stuck:
-        if _is_poison(stuck):
-            text = (
-                f"{stuck} holds {stuck.actual:#x}, the content of fresh symmetric memory: the host must zero the slots "
-                "(signal.fill_(0)), then meet the other ranks in a barrier, before the first launch"
+        untouched = stuck.record is None and stuck.lost is None and not stuck.memory.has_plain_stores
+        if untouched and stuck.actual != 0:
+            content = "the content of fresh symmetric memory" if _is_poison(stuck) else "which no program has written"
+            return Cause(
+                "host zeroing missing", f"{stuck} holds {stuck.actual:#x}, {content}: {advice}", GUIDE_DEADLOCK
             )
+    for memory in _signal_memories(scene):
+        for address, value in memory.taken.items():
+            slot = f"{memory.name} {scene.names.at(memory, address)} on rank {memory.rank}"
+            text = f"a wait took {value} in {slot} for a signal, which no program had written: {advice}"
             return Cause("host zeroing missing", text, GUIDE_DEADLOCK)
     return None
 
@@ -188,6 +201,37 @@ def notify_lost(scene: Scene) -> Cause | None:
                 "ranks must meet in a barrier after zeroing"
             )
             return Cause("zeroed after a notify", text, GUIDE_DEADLOCK)
+    return None
+
+
+def signal_erased(scene: Scene) -> Cause | None:
+    """Guide 2.1: hangs when a slot is reused, since a second reset erased the signal."""
+    for stuck in scene.stuck:
+        record = stuck.record
+        if record is not None and record.erased is not None and record.erased.value == stuck.wanted:
+            erased = record.erased
+            first, then = (scene.machine.location(each.code, each.line) for each in (erased, record))
+            text = (
+                f"{stuck}: {erased.writer.name} notified {erased.value} at {first}, and before any wait had seen it "
+                f"{record.writer.name} set the slot to {record.value} at {then}: "
+                "the slot has more than one resetter, or is reset at the wrong time"
+            )
+            return Cause("signal erased", text, f"{GUIDE_CREDIT}, {GUIDE_DEADLOCK}")
+    return None
+
+
+def wrong_credit(scene: Scene) -> Cause | None:
+    """A producer waits for a credit, and the slot's last credit has another value."""
+    signals = scene.signals
+    for stuck in scene.stuck:
+        record, where = stuck.record, scene.machine.location_of(stuck.actor)
+        is_producer = where is not None and where.line in signals.credit_lines - signals.data_lines
+        if is_producer and record is not None and not record.announces:
+            text = (
+                f"{stuck} holds {record.value}, the credit that {record.writer.name} returned at "
+                f"{scene.machine.location(record.code, record.line)}, but {stuck.actor.name} waits for {stuck.wanted}"
+            )
+            return Cause("credit of another value", text, f"{GUIDE_CREDIT}, {GUIDE_DEADLOCK}")
     return None
 
 
@@ -229,6 +273,8 @@ def announcement_not_read(scene: Scene) -> Cause | None:
 def producer_silent(scene: Scene) -> Cause | None:
     """Guide 2.1, stuck at the old value: nobody notified this slot; a neighbour may have got the value instead."""
     silent = [stuck for stuck in scene.stuck if not (stuck.announcement or stuck.lost or _is_poison(stuck))]
+    if wrong_credit(scene) or signal_erased(scene):
+        return None
     if not silent:
         return None
     stuck = min(silent, key=lambda stuck: stuck.wanted)  # later uses of the slot wait for larger values
@@ -302,20 +348,29 @@ def _arrivals(scene: Scene, launch: LaunchKey) -> str:
     return f"arrived: {', '.join(counts)}"
 
 
-def rank_absent(scene: Scene) -> Cause | None:
-    """A rank that launched fewer kernels than others while somebody waits, or whose host ended early."""
+def rank_behind(scene: Scene) -> Cause | None:
+    """A rank that launched fewer kernels than others, and is not in a kernel now."""
     most = max(host.device.launched for host in scene.hosts)
+    running = {actor.name.rank: actor for actor in scene.machine.actors if actor.is_host}
+    behind = [
+        f"rank {host.rank} launched {host.device.launched} kernels where others launched {most} "
+        f"({scene.where(running[host.rank]) if host.rank in running else 'its host has ended'})"
+        for host in scene.hosts
+        if host.device.launched < most and not host.device.running
+    ]
+    return Cause("a rank does not take part", "; ".join(behind), GUIDE_DEADLOCK) if behind else None
+
+
+def rank_absent(scene: Scene) -> Cause | None:
+    """A rank whose host ended early, or does nothing, while somebody waits."""
+    if rank_behind(scene):
+        return None
     running = {actor.name.rank: actor for actor in scene.machine.actors if actor.is_host}
     watchdogs = {failure.actor.name.rank for failure in scene.machine.failures}  # they raised because of the deadlock
     absent = []
     for host in scene.hosts:
-        state = scene.where(running[host.rank]) if host.rank in running else f"rank {host.rank} host has ended"
-        if host.device.launched < most:
-            absent.append(
-                f"rank {host.rank} launched {host.device.launched} kernels where others launched {most} ({state})"
-            )
-        elif host.rank not in running and host.rank not in watchdogs:
-            absent.append(state)
+        if host.rank not in running and host.rank not in watchdogs:
+            absent.append(f"rank {host.rank} host has ended")
         elif host.rank in running and isinstance(running[host.rank].waiting, Sleep) and _only_hosts(scene):
             absent.append(f"rank {host.rank} host sleeps or polls at {scene.machine.location_of(running[host.rank])}")
     return Cause("a rank does not take part", "; ".join(absent), GUIDE_DEADLOCK) if absent else None
@@ -327,8 +382,11 @@ def _only_hosts(scene: Scene) -> bool:
 
 RULES: Final[tuple[Callable[[Scene], Cause | None], ...]] = (
     residency,
+    rank_behind,
     slots_not_zeroed,
     notify_lost,
+    signal_erased,
+    wrong_credit,
     credit_not_returned,
     barrier_incomplete,
     producer_silent,

@@ -30,10 +30,24 @@ class Memory:
 
     `name` is that of the kernel parameter it was last passed as. `peers` are the memories of the same symmetric
     allocation by rank, None for plain memory, empty when all ranks have freed it. `waiters` are the actors that wait
-    for a word, `records` the last notify of it, both by byte address.
+    for a word, `records` the last notify of it, and `taken` a value that a wait
+    took though no program had written it, all by byte address.
     """
 
-    __slots__ = ("__weakref__", "buffer", "bytes", "freed", "name", "owner", "peers", "rank", "records", "waiters")
+    __slots__ = (
+        "__weakref__",
+        "buffer",
+        "bytes",
+        "freed",
+        "has_plain_stores",
+        "name",
+        "owner",
+        "peers",
+        "rank",
+        "records",
+        "taken",
+        "waiters",
+    )
 
     def __init__(self, tensor: torch.Tensor, *, rank: int) -> None:
         storage = tensor.untyped_storage()
@@ -47,6 +61,8 @@ class Memory:
         self.freed = False
         self.waiters: dict[int, list[Actor]] = {}
         self.records: dict[int, SlotRecord] = {}
+        self.taken: dict[int, int] = {}
+        self.has_plain_stores = False
 
     def elements(self, dtype: DType) -> int:
         """Whole elements of a type that fit."""

@@ -86,7 +86,7 @@ def run_program(
             machine.spawn(Actor(ActorName(rank=rank, kind="host")), partial(program.start, rank))
         try:
             machine.run()
-            end = verdict(machine, hosts, language.barrier, program.slot_names)
+            end = verdict(machine, hosts, language.signals, language.barrier, program.slot_names)
         finally:
             machine.close()
     findings = [end] if end else [finding for finding in (program.result(), *machine.notes) if finding]

@@ -29,7 +29,7 @@ class SlotRecord:
     """The last notify of a slot that no program has overwritten, and the actors whose waits have seen it.
 
     `first_line` is where the slot was written for the first time: a slot starts free, so that line announces data,
-    and other lines return credits.
+    and other lines return credits. `erased` is the notify that this one overwrote before any wait had seen it.
     """
 
     writer: Actor
@@ -38,7 +38,13 @@ class SlotRecord:
     code: CodeType
     line: int
     first_line: int
+    erased: SlotRecord | None = None
     seen_by: list[Actor] = field(default_factory=list)
+
+    @property
+    def announces(self) -> bool:
+        """The write announced data, rather than returned a credit."""
+        return self.line == self.first_line
 
     def is_in_memory(self, memory: Memory, address: int) -> bool:
         """The slot still holds what was written: no host has changed it since."""
@@ -46,13 +52,19 @@ class SlotRecord:
 
 
 class Signals:
-    """Waits and notifies of all actors."""
+    """Waits and notifies of all actors.
+
+    `data_lines` and `credit_lines` are lines whose waits were ended by an announcement, and by a credit or a slot's
+    first zero: they tell consumers from producers.
+    """
 
     def __init__(self, machine: Machine, port: AccessPort) -> None:
         self._machine = machine
         self._port = port
         self._events = machine.events
         self._observers = machine.events.observers
+        self.data_lines: set[int] = set()
+        self.credit_lines: set[int] = set()
         machine.before_idle = self.wake_satisfied
 
     def wait(self, pointer: Pointer, count: int, value: int) -> SlotWait:
@@ -69,10 +81,16 @@ class Signals:
             self._machine.park(wait)
             for slot in wait.addresses():
                 memory.waiters[slot].remove(actor)
+        line = sys._getframe(2).f_lineno
         for slot in wait.addresses():
             record = memory.records.get(slot)
             if record is not None:
                 record.seen_by.append(actor)
+                (self.data_lines if record.announces else self.credit_lines).add(line)
+            elif value and not memory.has_plain_stores:
+                memory.taken.setdefault(slot, value)
+            else:
+                self.credit_lines.add(line)
         if self._observers:
             self._events.tell(Waited(*self._events.here(), wait))
         return wait
@@ -86,8 +104,17 @@ class Signals:
         line = frame.f_lineno
         previous = memory.records.get(address)
         first_line = line if previous is None else previous.first_line
+        is_lost = previous is not None and not previous.seen_by and previous.value != value
+        if previous is not None:
+            previous.erased = None  # one step back is all that a report needs
         memory.records[address] = SlotRecord(
-            self._machine.current, value, pointer.element.itemsize, frame.f_code, line, first_line
+            self._machine.current,
+            value,
+            pointer.element.itemsize,
+            frame.f_code,
+            line,
+            first_line,
+            erased=previous if is_lost else None,
         )
         if self._observers:
             self._events.tell(Notified(*self._events.here(), pointer, value))
@@ -96,6 +123,7 @@ class Signals:
 
     def stored(self, memory: Memory) -> None:
         """After a plain store of a program: forget the notifies it has overwritten, and wake whom it satisfies."""
+        memory.has_plain_stores = True
         for address, record in list(memory.records.items()):
             if not record.is_in_memory(memory, address):
                 del memory.records[address]

@@ -5,15 +5,17 @@ from __future__ import annotations
 import traceback
 from pathlib import Path
 
-from fusegen.sim.diagnosis import diagnose, waits_of
+from fusegen.sim.diagnosis import Scene, diagnose, waits_of
 from fusegen.sim.findings import Finding, HostError, StepLimit
 from fusegen.sim.host.process import Hosts
 from fusegen.sim.machine import STALL_SECONDS, HostFailure, Machine, text_of
-from fusegen.sim.signals import DeviceBarrier
+from fusegen.sim.signals import DeviceBarrier, Signals
 from fusegen.sim.slots import SlotNames
 
 
-def verdict(machine: Machine, hosts: Hosts, barrier: DeviceBarrier, names: SlotNames) -> Finding | None:
+def verdict(
+    machine: Machine, hosts: Hosts, signals: Signals, barrier: DeviceBarrier, names: SlotNames
+) -> Finding | None:
     """The finding that ended a run; None when every process ended by itself and without an error.
 
     A host that raised before anything hung is the cause of what hangs after it. A host that raised while all programs
@@ -26,7 +28,7 @@ def verdict(machine: Machine, hosts: Hosts, barrier: DeviceBarrier, names: SlotN
     if causes:
         return _host_error(machine, causes)
     if any(not actor.is_host for actor in blocked) or (blocked and not machine.failures):
-        return diagnose(machine, hosts, barrier, names)
+        return diagnose(Scene(machine, hosts, signals, barrier, names))
     if machine.failures:
         return _host_error(machine, machine.failures)
     if machine.actors:

@@ -110,9 +110,35 @@ def test_notify_loop_narrower_than_store_loop(signal_module: Path, mutant) -> No
 def test_credit_with_the_wrong_value(signal_module: Path, mutant) -> None:
     path = mutant(signal_module, ("(use + 1) % uses * 2)", "(use + 1) // uses * 2)"))
     finding = deadlock_of(path)
-    assert cause_names(finding)[0] == "producer did not notify"
-    assert "is still 0 since rank 0 core 1 AIV program 1 at reverse_all2all_mte_signal.py:" in finding.message
-    assert "nobody notified the value 2 that rank 0 core 0 AIV program 0 waits for" in finding.message
+    assert cause_names(finding)[0] == "credit of another value"
+    assert "holds 0, the credit that rank 0 core 1 AIV program 1 returned at reverse_all2all_mte_sig" in finding.message
+    assert "but rank 0 core 0 AIV program 0 waits for 2" in finding.message
+
+
+def test_credit_returned_twice(signal_module: Path, mutant) -> None:
+    credit = "dl.notify(signal_ptr + slot, rank, (use + 1) % uses * 2)"
+    path = mutant(signal_module, (credit, f"{credit}\n                    {credit}"))
+    conditions = {"ranks": 2, "cores": 8, "shape": {"S": 257, "H": 3, "D": 130}, "launches": 2, "schedule": "random"}
+    findings = [finding for seed in (1, 2, 3) for finding in run_module(path, seed=seed, **conditions).findings]
+    deadlocks = [finding for finding in findings if isinstance(finding, Deadlock)]
+    assert deadlocks
+    for finding in deadlocks:
+        assert cause_names(finding)[0] == "signal erased"
+        assert "the slot has more than one resetter, or is reset at the wrong time" in finding.message
+    assert all(run_module(signal_module, seed=seed, **conditions).ok for seed in (1, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (7, "on rank 0 holds 0x7, which no program has written: the host must zero the slots"),
+        (1, "a wait took 1 in signal_ptr slot"),
+    ],
+)
+def test_slots_that_start_with_another_value(signal_module: Path, mutant, value: int, text: str) -> None:
+    finding = deadlock_of(mutant(signal_module, ("self.signal.fill_(0)", f"self.signal.fill_({value})")))
+    assert cause_names(finding)[0] == "host zeroing missing"
+    assert text in finding.message
 
 
 def test_credit_for_the_next_slot(signal_module: Path, mutant) -> None:
@@ -266,7 +292,7 @@ def check(rank, ranks):
 """
     (finding,) = run_source(source, ranks=2).findings
     assert isinstance(finding, Deadlock)
-    assert cause_names(finding) == ["barrier count mismatch", "a rank does not take part"]
+    assert cause_names(finding) == ["a rank does not take part", "barrier count mismatch"]
     assert "rank 1 runs no kernel" in finding.message
     assert "rank 1 launched 1 kernels where others launched 2 (rank 1 host waits at small.py:" in finding.message
 

@@ -45,7 +45,7 @@ class DeviceLanguage:
         self._heap = heap
         self._events = machine.events
         self._port = AccessPort(machine.events)
-        self._signals = Signals(machine, self._port)
+        self.signals = Signals(machine, self._port)
         self.barrier = DeviceBarrier(machine, ranks=heap.ranks)
         self.tiles = 0
         self._on_tiles = on_tiles
@@ -128,13 +128,13 @@ class DeviceLanguage:
             if self._on_tiles is not None and self.tiles % self._tiles_per_call == 0:
                 self._on_tiles(self.tiles)
         if pointer.memory.waiters or pointer.memory.records:
-            self._signals.stored(pointer.memory)
+            self.signals.stored(pointer.memory)
 
     def atomic_add(self, pointer: Pointer, value: Any, mask: Any = None, **_: Any) -> Any:
         """tl.atomic_add; returns the values before. Lanes of one tile that meet at an address all count."""
         self._step()
         before = self._port.atomic_add(_pointer(pointer, "tl.atomic_add"), value, mask)
-        self._signals.stored(pointer.memory)
+        self.signals.stored(pointer.memory)
         return before
 
     def device_assert(self, condition: Any, message: str = "", mask: Any = None) -> None:
@@ -160,7 +160,7 @@ class DeviceLanguage:
         if scope not in ("gpu", "sys") or semantic != "acquire":
             raise ValueError(f"dl.wait: expected scope gpu or sys and semantic acquire, got {scope!r} and {semantic!r}")
         self._step()
-        wait = self._signals.wait(_slot_pointer(pointer, "dl.wait"), int(count), int(waitValue))
+        wait = self.signals.wait(_slot_pointer(pointer, "dl.wait"), int(count), int(waitValue))
         return Token(self._machine.current, wait)
 
     def consume_token(self, value: Any, token: Token) -> Any:
@@ -182,21 +182,21 @@ class DeviceLanguage:
             )
         self._step()
         peer = self._heap.on_peer(_slot_pointer(pointer, "dl.notify"), rank)
-        self._signals.notify(peer, int(signal))
+        self.signals.notify(peer, int(signal))
 
     def signal_op(self, pointer: Pointer, value: int, operation: str, rank: int) -> None:
         """libshmem_device.signal_op with ACLSHMEM_SIGNAL_SET."""
         if operation != "set":
             raise ValueError(f"libshmem_device.signal_op: expected ACLSHMEM_SIGNAL_SET, got {operation!r}")
         self._step()
-        self._signals.notify(self._heap.on_peer(_slot_pointer(pointer, "signal_op"), rank), int(value))
+        self.signals.notify(self._heap.on_peer(_slot_pointer(pointer, "signal_op"), rank), int(value))
 
     def signal_wait_until(self, pointer: Pointer, comparison: str, value: int) -> int:
         """libshmem_device.signal_wait_until with ACLSHMEM_CMP_EQ."""
         if comparison != "eq":
             raise Unsupported(f"libshmem_device.signal_wait_until {comparison!r}")
         self._step()
-        self._signals.wait(_slot_pointer(pointer, "signal_wait_until"), 1, int(value))
+        self.signals.wait(_slot_pointer(pointer, "signal_wait_until"), 1, int(value))
         return value
 
     def fence(self) -> None:
@@ -237,7 +237,7 @@ class DeviceLanguage:
     def _copy(self, destination: Pointer, source: Pointer, size: int, *, blocking: bool = True) -> None:
         self._step()
         self._port.copy(destination, source, int(size), blocking=blocking)
-        self._signals.stored(destination.memory)
+        self.signals.stored(destination.memory)
 
 
 def _pointer(value: Any, builtin: str) -> Pointer:
