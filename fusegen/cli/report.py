@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fusegen.project import Project
     from fusegen.spec import LoadedSpec
 
-_LEAST_WIDTH: Final = 110
+_LEAST_WIDTH: Final = 125
 _PLAIN_WIDTH: Final = 140
 """Columns of output that goes to a file or a pipe."""
 

@@ -335,6 +335,14 @@ class VerifyPoint:
 
 
 @dataclass(frozen=True, slots=True)
+class Tolerance:
+    """The largest absolute error that the self-check accepts, and why it is not smaller."""
+
+    value: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class KernelPlan:
     """Everything that a kernel and its launcher are rendered from. See the module's docstring for the grammar.
 
@@ -355,6 +363,7 @@ class KernelPlan:
     flatten: str
     roles: str
     watchdog_seconds: float | None
+    tolerance: Tolerance
     constants: tuple[tuple[str, int], ...]
     verify: tuple[VerifyPoint, ...]
     dimensions: tuple[Dimension, ...]

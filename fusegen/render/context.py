@@ -162,6 +162,7 @@ class ModuleView:
     dtype: str
     engines: tuple[str, ...]
     watchdog: str
+    tolerance: Line
     constants: tuple[Line, ...]
     dimensions: tuple[str, ...]
     kernel: KernelView

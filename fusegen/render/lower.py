@@ -49,6 +49,7 @@ def module_view(plan: KernelPlan) -> ModuleView:
         dtype=plan.dtype,
         engines=plan.host.engines,
         watchdog="None" if plan.watchdog_seconds is None else repr(float(plan.watchdog_seconds)),
+        tolerance=Line("TOLERANCE", repr(plan.tolerance.value), (plan.tolerance.reason,)),
         constants=tuple(
             Line(name, str(value), (CONSTANT_COMMENTS[name],) if name in CONSTANT_COMMENTS else ())
             for name, value in plan.constants

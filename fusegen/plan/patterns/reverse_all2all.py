@@ -23,6 +23,7 @@ from fusegen.plan.ir import (
     Tensor,
     TensorRole,
     TileAxis,
+    Tolerance,
     VerifyPoint,
     Workers,
 )
@@ -118,6 +119,7 @@ def compose(name: str, spec: KernelSpec) -> KernelPlan:
         flatten=spec.flatten,
         roles=spec.roles,
         watchdog_seconds=spec.watchdog.timeout_s if spec.watchdog.enabled else None,
+        tolerance=Tolerance(0.0, "data is moved, not computed: bit-exact"),
         constants=(("TILE_S", spec.tile.s), ("TILE_D", spec.tile.d), ("BUFFER_NUM", spec.buffer_num)),
         verify=tuple(
             VerifyPoint(point.ranks, point.cores, point.launches, tuple(point.shape.model_dump().items()))
