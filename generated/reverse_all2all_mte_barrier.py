@@ -1,6 +1,7 @@
 """Reverse All2All: C_r[s, q * H + h, d] = A_q[r * S + s, h, d] on rank r, for every rank q.
 
-Reverse All2All over MTE; barriers separate the phases of every round
+All cores meet between the phases of every round.
+
 bfloat16 over MTE with barriers between rounds and a ring of 2 buffers, planned for Ascend910B3.
 Rendered by fusegen from reverse_all2all_mte_barrier.yaml.
 To change it, change the spec and render again: edits made here are lost.
@@ -105,6 +106,7 @@ def reverse_all2all_kernel(
                     tile = tl.load(peer_ptr + peer_offset, mask=mask)
                     c_offset = s[:, None] * stride_cs + (source * H + h) * stride_ch + d[None, :] * stride_cd
                     tl.store(c_ptr + c_offset, tile, mask=mask)
+
     # Close the launch: the next one starts in buffer 0, which a slower rank may still be reading.
     libshmem_device.barrier_all_vec()
 
@@ -113,16 +115,14 @@ def work_split(S: int, H: int, D: int, *, ranks: int, role_cores: int) -> dict[s
     """Positions of each axis that one work item carries.
 
     A work item starts as all tiles of one of the S blocks for one of the ranks. One axis after the other
-    joins the work index, until the cores are filled: the items that the ring lets be under way at a time are at least
-    as many as the cores, and the idle places of the last wave are at most one in 8 of all items.
+    joins the work index, until the cores are filled: there are at least as many items as cores
+    (in each round), and the idle places of the last wave are at most one in 8 of all items.
     """
     extents = {"h": H, "block_d": triton.cdiv(D, TILE_D)}
     carried = dict(extents)
-    rounds = 1
-    items = ranks  # of one round
+    items = ranks
     for axis, extent in extents.items():
-        total = rounds * items
-        if min(rounds, BUFFER_NUM) * items >= role_cores and 8 * (-total % role_cores) <= total:
+        if items >= role_cores and 8 * (-items % role_cores) <= items:
             break
         items, carried[axis] = items * extent, 1
     return carried

@@ -1,6 +1,7 @@
 """Reverse All2All: C_r[s, q * H + h, d] = A_q[r * S + s, h, d] on rank r, for every rank q.
 
-Reverse All2All over MTE; a signal slot for every tile lets consumers start early
+A signal for every tile lets each consumer start as soon as its own tile has arrived.
+
 bfloat16 over MTE with a signal for each tile and a ring of 2 buffers, planned for Ascend910B3.
 Rendered by fusegen from reverse_all2all_mte_signal.yaml.
 To change it, change the spec and render again: edits made here are lost.
@@ -140,8 +141,8 @@ def work_split(S: int, H: int, D: int, *, ranks: int, role_cores: int) -> dict[s
     """Positions of each axis that one work item carries.
 
     A work item starts as all tiles of one of the S blocks for one of the ranks. One axis after the other
-    joins the work index, until the cores are filled: the items that the ring lets be under way at a time are at least
-    as many as the cores, and the idle places of the last wave are at most one in 8 of all items.
+    joins the work index, until the cores are filled: there are at least as many items as cores
+    (of those that the ring lets be under way), and the idle places of the last wave are at most one in 8 of all items.
     """
     extents = {"h": H, "block_d": triton.cdiv(D, TILE_D)}
     carried = dict(extents)

@@ -137,17 +137,17 @@ class AllocationView:
 class SplitView:
     """The launcher's `work_split`: what a work item starts as, and the axes that may be split off it.
 
-    rounds     rounds in the work index
-    in_flight  rounds of these that the ring lets be under way at a time
+    rounds     rounds in the work index, nothing where a loop over rounds stands outside
     items      work items of a round before any axis is split off
+    countable  which items count, in the words of the docstring
     """
 
-    rounds: str
-    in_flight: str
+    rounds: str | None
     items: str
     axes: tuple[Line, ...]
     last_wave: int
     whole: str
+    countable: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import assert_never
 
-from fusegen.plan.expr import HOST, KERNEL, Binary, Const, Expr, Op, Sym, minimum, substitute, symbols, text
+from fusegen.plan.expr import HOST, KERNEL, Binary, Const, Expr, Op, Sym, substitute, symbols, text
 from fusegen.plan.ir import Access, Definition, Granularity, KernelPlan, Peer, SlotGroup, Stage, TensorRole
 from fusegen.plan.program import Barrier, Node, Rounds, Run, When
 from fusegen.plan.tasks import (
@@ -260,12 +260,12 @@ def _split_view(plan: KernelPlan) -> SplitView | None:
     tasks = plan.stages[0].tasks
     if tasks.granularity is Granularity.TILE:
         return None
-    rounds = substitute(tasks.round.extent, plan.names) if tasks.merged_rounds else Const(1)
+    merged = tasks.merged_rounds
     return SplitView(
-        rounds=text(rounds, HOST),
-        in_flight=text(minimum(rounds, Sym("BUFFER_NUM")), HOST),
+        rounds=text(substitute(tasks.round.extent, plan.names), HOST) if merged else None,
         items=text(tasks.rank.extent, HOST),
         axes=tuple(Line(axis.name, text(substitute(axis.extent, plan.names), HOST)) for axis in tasks.items),
         last_wave=LAST_WAVE,
         whole=f"all tiles of one of the {tasks.round.label} for one of the {tasks.rank.label}",
+        countable="of those that the ring lets be under way" if merged else "in each round",
     )
