@@ -27,7 +27,7 @@ _PLAIN_WIDTH: Final = 140
 def console() -> Console:
     """A console for stdout, as wide as the terminal but never so narrow that a table would break words."""
     width = max(Console().width, _LEAST_WIDTH) if sys.stdout.isatty() else _PLAIN_WIDTH
-    return Console(highlight=False, soft_wrap=False, width=width)
+    return Console(highlight=False, emoji=False, soft_wrap=False, width=width)
 
 
 def _table(*columns: str, numbers: Sequence[str] = ()) -> Table:

@@ -18,7 +18,7 @@ import numpy as np
 
 from fusegen.sim.actors import Actor, StreamWait
 from fusegen.sim.events import Drained, Launched, ProgramEnded, ProgramStarted
-from fusegen.sim.findings import ActorName, CoreKind, NotResident
+from fusegen.sim.findings import ActorName, Cause, CoreKind, Deadlock
 from fusegen.sim.machine import Machine
 
 MAX_PROGRAMS = 65535
@@ -226,9 +226,13 @@ class Device:
         self._fill_cores()
 
 
-def _not_resident(kernel: Kernel, *, cores: int) -> NotResident:
-    message = (
-        f"{kernel.name} was launched with {kernel.programs} programs on {cores} cores, and its programs wait for "
-        "each other: nothing but luck kept this run from a residency deadlock (guide 2.1)"
+def _not_resident(kernel: Kernel, *, cores: int) -> Deadlock:
+    """The finding for a kernel that got through although it is not resident: other timings of it hang."""
+    cause = Cause(
+        "residency",
+        f"{kernel.programs} programs of {kernel.name} were launched on {cores} cores, and they wait for each other: "
+        f"programs {cores} to {kernel.programs - 1} start only when others end",
+        "2.1",
     )
-    return NotResident(message, programs=kernel.programs, cores=cores)
+    message = f"a launch of {kernel.name} that only its timing let through\nlikely cause: {cause}"
+    return Deadlock(message, causes=(cause,))

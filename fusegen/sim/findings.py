@@ -1,7 +1,7 @@
 """What a simulation finds: immutable values that name the actor, the source line, the tensor and the slot.
 
     Finding = Deadlock | OutOfBounds | UseAfterFree | IntegerOverflow | DivisionByZero | StepLimit | MisalignedSlot
-            | NotSymmetric | InvalidPeer | NotResident | CollectiveMismatch | HostError | KernelError | WrongValues
+            | NotSymmetric | InvalidPeer | SlotLayout | CollectiveMismatch | HostError | KernelError | WrongValues
 
 Inside the machine a finding travels as the exception `Found` from the place that notices it, which knows no actor, to
 the actor that was running, which adds who and where. `Found` never leaves `fusegen.sim`.
@@ -151,11 +151,12 @@ class InvalidPeer(Finding):
 
 
 @dataclass(frozen=True, slots=True)
-class NotResident(Finding):
-    """A kernel whose programs wait for each other ran with more programs than cores, and happened to get through."""
+class SlotLayout(Finding):
+    """The slots that a run used are not those that the module declares: `slot` is the first that does not belong."""
 
-    programs: int = 0
-    cores: int = 0
+    tensor: str = ""
+    rank: int = 0
+    slot: Slot | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +224,10 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Deadlock(Finding):
-    """No actor can go on. `blocked` lists the first few of `blocked_count` actors; likelier causes come first."""
+    """No actor can go on, or none could with other timing. `blocked` has the first few of `blocked_count` actors.
+
+    Likelier causes come first.
+    """
 
     blocked: tuple[Blocked, ...] = ()
     blocked_count: int = 0

@@ -267,6 +267,8 @@ class Machine:
             case Found() as found:
                 self.report(found.finding, trace=found.__traceback__)
             case FusegenError() as error:
+                if place := self.location_of_trace(error.__traceback__):
+                    error.args = (f"{place.file}:{place.line}: {error}",)
                 self._error = error
             case SystemExit(code=None | 0) if actor.is_host:
                 pass

@@ -89,5 +89,9 @@ def run_program(
             end = verdict(machine, hosts, language.signals, language.barrier, program.slot_names)
         finally:
             machine.close()
-    findings = [end] if end else [finding for finding in (program.result(), *machine.notes) if finding]
+    if end:
+        findings = [end]
+    else:
+        slots = [program.slot_names.layout_fault(*entry) for entry in language.signals.notified.items()]
+        findings = [finding for finding in (program.result(), *machine.notes, *slots) if finding]
     return Outcome(end is None, tuple(findings), steps=machine.steps, tiles=language.tiles)

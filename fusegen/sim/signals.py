@@ -55,7 +55,7 @@ class Signals:
     """Waits and notifies of all actors.
 
     `data_lines` and `credit_lines` are lines whose waits were ended by an announcement, and by a credit or a slot's
-    first zero: they tell consumers from producers.
+    first zero: they tell consumers from producers. `notified` are the memories with signals, and their bytes.
     """
 
     def __init__(self, machine: Machine, port: AccessPort) -> None:
@@ -65,6 +65,7 @@ class Signals:
         self._observers = machine.events.observers
         self.data_lines: set[int] = set()
         self.credit_lines: set[int] = set()
+        self.notified: dict[Memory, int] = {}
         machine.before_idle = self.wake_satisfied
 
     def wait(self, pointer: Pointer, count: int, value: int) -> SlotWait:
@@ -104,6 +105,8 @@ class Signals:
         line = frame.f_lineno
         previous = memory.records.get(address)
         first_line = line if previous is None else previous.first_line
+        if previous is None:
+            self.notified[memory] = memory.bytes.size
         is_lost = previous is not None and not previous.seen_by and previous.value != value
         if previous is not None:
             previous.erased = None  # one step back is all that a report needs

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import product
 from math import prod
 
-from fusegen.sim.findings import Finding, MisalignedSlot, OutOfBounds, Slot
+from numpy import ravel_multi_index
+
+from fusegen.sim.findings import Finding, MisalignedSlot, OutOfBounds, Slot, SlotLayout
 from fusegen.sim.memory import SLOT_BYTES, Memory
 
 
@@ -34,6 +37,33 @@ class SlotNames:
         else:
             message = finding.message.replace(f"slot {slot.index}", str(slot))
         return replace(finding, slot=slot, message=message)
+
+    def layout_fault(self, memory: Memory, size: int) -> SlotLayout | None:
+        """Why the slots in use are not those declared; `size` is that of the memory in bytes.
+
+        Used slots must be declared ones, and fill a box that starts at the first position of every axis: a shifted
+        address leaves a gap there.
+        """
+        axes = self._axes.get(memory.name)
+        if not axes or memory.has_plain_stores:
+            return None
+        declared = prod(axes.values())
+        used = sorted(address // SLOT_BYTES for address in memory.records)
+        where = f"{memory.name} on rank {memory.rank}"
+        if size != declared * SLOT_BYTES:
+            message = f"{where}: {size} bytes are allocated, the module declares {declared} slots of {SLOT_BYTES} bytes"
+            return SlotLayout(message, tensor=memory.name, rank=memory.rank)
+        positions = [tuple(coordinate for _, coordinate in self._decoded(memory.name, slot).position) for slot in used]
+        box = product(*(range(len(set(column))) for column in zip(*positions, strict=True)))
+        expected = [ravel_multi_index(position, tuple(axes.values())) for position in box]
+        missing = [slot for slot in expected if slot not in set(used)]
+        if not missing:
+            return None
+        never = self._decoded(memory.name, int(missing[0]))
+        stray = next((self._decoded(memory.name, slot) for slot in used if slot not in set(expected)), None)
+        shifted = f"; {stray} is: the slot address is shifted against the declared axes" if stray else ""
+        message = f"{where}: {never} is never used, {len(used)} of {declared} declared slots are{shifted}"
+        return SlotLayout(message, tensor=memory.name, rank=memory.rank, slot=stray or never)
 
     def _decoded(self, name: str, index: int) -> Slot:
         """The slot with its coordinates, if it is one of the declared slots."""

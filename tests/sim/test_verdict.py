@@ -149,3 +149,39 @@ def test_modules_that_break_the_contract(run_source, text: str, kind: str, messa
     (finding,) = run_source(text, ranks=2).findings
     assert finding.kind == kind
     assert message in finding.message
+
+
+ONE_TILE = {"S": 1, "H": 1, "D": 1}
+
+
+@pytest.mark.parametrize(
+    ("edits", "message"),
+    [
+        (
+            [("block_d) * SLOT_WORDS", "block_d + 1) * SLOT_WORDS")],
+            "signal_ptr on rank 0: slot 0 (ring 0, source_rank 0, tile 0) is never used, 1 of 2 declared slots are; "
+            "slot 1 (ring 1, source_rank 0, tile 0) is: the slot address is shifted against the declared axes",
+        ),
+        (
+            [("triton.cdiv(D, TILE_D) * SLOT_WORDS", "triton.cdiv(D, TILE_D) * SLOT_WORDS + 8")],
+            "signal_ptr on rank 0: 192 bytes are allocated, the module declares 2 slots of 64 bytes",
+        ),
+        (
+            [("triton.cdiv(D, TILE_D) * SLOT_WORDS", "triton.cdiv(D, TILE_D) * SLOT_WORDS - 1")],
+            "signal_ptr on rank 0: 120 bytes are allocated, the module declares 2 slots of 64 bytes",
+        ),
+        (
+            [('{"ring": BUFFER_NUM,', '{"ring": 2 * BUFFER_NUM,')],
+            "signal_ptr on rank 0: 128 bytes are allocated, the module declares 4 slots of 64 bytes",
+        ),
+    ],
+)
+def test_slots_that_are_not_the_declared_ones(signal_module: Path, mutant, edits: list, message: str) -> None:
+    result = run_module(mutant(signal_module, *edits), ranks=1, cores=2, shape=ONE_TILE)
+    assert [(finding.kind, finding.message) for finding in result.findings] == [("SlotLayout", message)]
+
+
+@pytest.mark.parametrize("shape", [ONE_TILE, {"S": 65, "H": 2, "D": 130}, {"S": 300, "H": 3, "D": 72}])
+def test_slots_in_use_are_the_declared_ones(signal_module: Path, shape: dict[str, int]) -> None:
+    for ranks in (1, 3):
+        assert run_module(signal_module, ranks=ranks, cores=5, shape=shape, launches=2).ok
