@@ -66,6 +66,7 @@ def reverse_all2all_kernel(
     block_work = items_h * items_block_d * ranks
     peer_row = ranks * H * D
     peer_block = TILE_S * peer_row
+    rows = tl.arange(0, TILE_S)
 
     for block_s in range(blocks_s):
         ring = block_s % BUFFER_NUM
@@ -76,7 +77,6 @@ def reverse_all2all_kernel(
             first_h = item // items_block_d * item_h
             first_block_d = item % items_block_d * item_block_d
             peer = dl.symm_at(peer_ptr, target)
-            rows = tl.arange(0, TILE_S)
             s = block_s * TILE_S + rows
             for h in range(first_h, tl.minimum(first_h + item_h, H)):
                 for block_d in range(first_block_d, tl.minimum(first_block_d + item_block_d, blocks_d)):
@@ -96,7 +96,6 @@ def reverse_all2all_kernel(
             source = (rank + ranks - work % ranks) % ranks
             first_h = item // items_block_d * item_h
             first_block_d = item % items_block_d * item_block_d
-            rows = tl.arange(0, TILE_S)
             s = block_s * TILE_S + rows
             for h in range(first_h, tl.minimum(first_h + item_h, H)):
                 for block_d in range(first_block_d, tl.minimum(first_block_d + item_block_d, blocks_d)):
@@ -178,13 +177,18 @@ class Workspace:
             self.close()
 
 
-def _check(name: str, tensor: torch.Tensor, shape: tuple[int, ...]) -> None:
-    """Raise ValueError unless the tensor has this shape, DTYPE, and elements that 32-bit offsets reach."""
+def _check(name: str, tensor: torch.Tensor, shape: tuple[int, ...]) -> tuple[int, int]:
+    """First address of the tensor, and the one behind its last element.
+
+    Raises ValueError unless it has this shape, DTYPE, and elements that 32-bit offsets reach.
+    """
     if tuple(tensor.shape) != shape or tensor.dtype != DTYPE:
         raise ValueError(f"{name}: expected {DTYPE} {shape}, got {tensor.dtype} {tuple(tensor.shape)}")
     reach = sum((extent - 1) * stride for extent, stride in zip(shape, tensor.stride(), strict=True))
     if reach >= 2**31:
         raise ValueError(f"{name}: expected its elements within 2**31 of the first one, got strides {tensor.stride()}")
+    first = tensor.data_ptr()
+    return first, first + (reach + 1) * DTYPE.itemsize if tensor.numel() else first
 
 
 def launch(
@@ -206,12 +210,12 @@ def launch(
     rank, ranks = workspace.rank, workspace.ranks
     if c is None:
         c = torch.empty((S, ranks * H, D), dtype=DTYPE, device=a.device)
-    _check("a", a, (ranks * S, H, D))
-    _check("c", c, (S, ranks * H, D))
+    a_first, a_end = _check("a", a, (ranks * S, H, D))
+    c_first, c_end = _check("c", c, (S, ranks * H, D))
     if any(stride == 0 and extent > 1 for extent, stride in zip(c.shape, c.stride(), strict=True)):
         raise ValueError(f"c: expected a place of its own for each element, got strides {c.stride()}")
-    if c.untyped_storage().data_ptr() == a.untyped_storage().data_ptr() and c.numel():
-        raise ValueError("c: expected memory of its own, got that of a, which is read meanwhile")
+    if max(a_first, c_first) < min(a_end, c_end):
+        raise ValueError("c: expected memory of its own, got some of a, which is read meanwhile")
     available = NPUUtils().get_aivector_core_num()
     cores = available if cores is None else cores
     # Programs wait for each other: all must be resident.

@@ -77,10 +77,11 @@ def reverse_all2all_kernel(
     peer_block = TILE_S * peer_row
     rank_slots = H * blocks_d
     ring_slots = ranks * rank_slots
+    rows = tl.arange(0, TILE_S)
 
-    # Value of a slot in use number u of a launch: 2 * u = free, the producer may write; 2 * u + 1 = ready
-    # to read. S blocks that share a ring buffer go to different cores: with 0 and 1, a later
-    # one's producer could take the zero that an earlier one still waits for. After its last use, a slot is 0.
+    # Values of a slot in use number u of a launch: 2 * u, the producer may write; 2 * u + 1, the tile is
+    # there; 0 again after the last use. Plain 0 and 1 would not do: cores of S blocks that share
+    # a ring buffer would wait for the same zero, and a later one's producer could take it first.
     if role == 0:
         for work in range(role_core, total_work, role_cores):
             block_s = work // block_work
@@ -93,7 +94,6 @@ def reverse_all2all_kernel(
             first_block_d = item % items_block_d * item_block_d
             remote_signal = dl.symm_at(signal_ptr, target)
             remote_peer = dl.symm_at(peer_ptr, target)
-            rows = tl.arange(0, TILE_S)
             s = block_s * TILE_S + rows
             for h in range(first_h, tl.minimum(first_h + item_h, H)):
                 for block_d in range(first_block_d, tl.minimum(first_block_d + item_block_d, blocks_d)):
@@ -108,7 +108,7 @@ def reverse_all2all_kernel(
                     tl.store(peer + peer_offset, tile, mask=mask)
                     libshmem_device.fence()
                     dl.notify(signal_ptr + slot, target, 2 * use + 1)
-    if role == 1:
+    else:
         for work in range(role_core, total_work, role_cores):
             block_s = work // block_work
             ring = block_s % BUFFER_NUM
@@ -119,7 +119,6 @@ def reverse_all2all_kernel(
             source = (rank + ranks - work % ranks) % ranks
             first_h = item // items_block_d * item_h
             first_block_d = item % items_block_d * item_block_d
-            rows = tl.arange(0, TILE_S)
             s = block_s * TILE_S + rows
             for h in range(first_h, tl.minimum(first_h + item_h, H)):
                 for block_d in range(first_block_d, tl.minimum(first_block_d + item_block_d, blocks_d)):
@@ -220,13 +219,18 @@ class Workspace:
             self.close()
 
 
-def _check(name: str, tensor: torch.Tensor, shape: tuple[int, ...]) -> None:
-    """Raise ValueError unless the tensor has this shape, DTYPE, and elements that 32-bit offsets reach."""
+def _check(name: str, tensor: torch.Tensor, shape: tuple[int, ...]) -> tuple[int, int]:
+    """First address of the tensor, and the one behind its last element.
+
+    Raises ValueError unless it has this shape, DTYPE, and elements that 32-bit offsets reach.
+    """
     if tuple(tensor.shape) != shape or tensor.dtype != DTYPE:
         raise ValueError(f"{name}: expected {DTYPE} {shape}, got {tensor.dtype} {tuple(tensor.shape)}")
     reach = sum((extent - 1) * stride for extent, stride in zip(shape, tensor.stride(), strict=True))
     if reach >= 2**31:
         raise ValueError(f"{name}: expected its elements within 2**31 of the first one, got strides {tensor.stride()}")
+    first = tensor.data_ptr()
+    return first, first + (reach + 1) * DTYPE.itemsize if tensor.numel() else first
 
 
 def launch(
@@ -248,12 +252,12 @@ def launch(
     rank, ranks = workspace.rank, workspace.ranks
     if c is None:
         c = torch.empty((S, ranks * H, D), dtype=DTYPE, device=a.device)
-    _check("a", a, (ranks * S, H, D))
-    _check("c", c, (S, ranks * H, D))
+    a_first, a_end = _check("a", a, (ranks * S, H, D))
+    c_first, c_end = _check("c", c, (S, ranks * H, D))
     if any(stride == 0 and extent > 1 for extent, stride in zip(c.shape, c.stride(), strict=True)):
         raise ValueError(f"c: expected a place of its own for each element, got strides {c.stride()}")
-    if c.untyped_storage().data_ptr() == a.untyped_storage().data_ptr() and c.numel():
-        raise ValueError("c: expected memory of its own, got that of a, which is read meanwhile")
+    if max(a_first, c_first) < min(a_end, c_end):
+        raise ValueError("c: expected memory of its own, got some of a, which is read meanwhile")
     available = NPUUtils().get_aivector_core_num()
     cores = available if cores is None else cores
     # Programs wait for each other: all must be resident, and every role needs a core.

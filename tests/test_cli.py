@@ -393,7 +393,7 @@ def test_run_refuses_what_the_launcher_would_refuse_before_it_allocates(machine:
 def test_run_on_more_cores_than_the_target_has_says_so(machine: Machine) -> None:
     result = fusegen_("run", "starting", "--cores", "41")
     assert result.exit_code == 0
-    assert result.stderr == "note: Ascend910B3 has 40 vector cores, this run has 41\n"
+    assert result.stderr == "note: Ascend910B3 has 40 vector cores, not 41\n"
 
 
 def test_an_interrupt_has_a_status_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -413,3 +413,16 @@ def test_a_wrong_option_has_status_2(monkeypatch: pytest.MonkeyPatch, capsys: py
         main()
     assert caught.value.code == 2
     assert "No such option" in capsys.readouterr().err
+
+
+def test_new_and_schema_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    written = json.loads(fusegen_("new", "reverse_all2all", "--name", "exchange", "--json").stdout)
+    assert written == {"written": ["specs/exchange.yaml", "specs/fusegen.schema.json"]}
+    assert json.loads(fusegen_("schema", "--json").stdout) == json.loads(schema_text())
+
+
+def test_a_finding_is_printed_as_it_is(machine: Machine) -> None:
+    """A line number between colons, or brackets, mean something to rich."""
+    machine.result = FakeResult(ok=False, findings=(FakeFinding("stuck at x.py:100: `a[0]` [bold]"),))
+    assert "Deadlock: stuck at x.py:100: `a[0]` [bold]" in fusegen_("run", "starting").stdout

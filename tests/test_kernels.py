@@ -134,7 +134,7 @@ class _Far:
         (
             "launch(a, workspace, c=c)",
             "launch(a, workspace, c=a.view(4, 4, 8))",
-            "c: expected memory of its own, got that of a",
+            "c: expected memory of its own, got some of a",
         ),
         (
             "launch(a, workspace, c=c)",

@@ -35,7 +35,7 @@ def readme_kernel(tmp_path: Path) -> str:
 
 
 def test_the_spec_renders_the_kernel_that_is_shown(tmp_path: Path) -> None:
-    assert block("python", "role == 1") in readme_kernel(tmp_path)
+    assert block("python", "Credit return") in readme_kernel(tmp_path)
 
 
 def test_the_fault_that_is_shown(tmp_path: Path) -> None:

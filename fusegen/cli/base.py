@@ -6,12 +6,15 @@ import json
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import click
 
 from fusegen.errors import FusegenError
 from fusegen.project import Project, find_project
+
+if TYPE_CHECKING:
+    from fusegen.plan import KernelPlan
 
 P = ParamSpec("P")
 
@@ -51,6 +54,12 @@ def project_options(command: Callable[Concatenate[Project, P], None]) -> Callabl
         command(find_project(Path.cwd(), specs=specs, generated=generated), *args, **kwargs)
 
     return with_project
+
+
+def note_cores(plan: KernelPlan, cores: int) -> None:
+    """Says on stderr when a command is about more cores than the target has: the launcher would refuse them there."""
+    if cores > plan.target.vector_cores:
+        click.echo(f"note: {plan.target.name} has {plan.target.vector_cores} vector cores, not {cores}", err=True)
 
 
 def echo_json(document: Any) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fusegen.cli.base import echo_json, json_option, project_options
+from fusegen.cli.base import echo_json, json_option, note_cores, project_options
 from fusegen.cli.values import check_shape_keys, default_ranks, parse_shape
 from fusegen.errors import UsageError
 from fusegen.project import Project
@@ -53,6 +53,7 @@ def explain(
     given = None if shape is None else parse_shape(shape)
     conditions = _conditions(plan, loaded.spec, ranks=ranks, cores=cores, role_cores=role_cores, shape=given)
     explanation = evaluate(plan, conditions)
+    note_cores(plan, conditions.cores)
     if as_json:
         echo_json(explanation.as_json())
     else:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fusegen.cli.base import echo_json, json_option, project_options
+from fusegen.cli.base import echo_json, json_option, note_cores, project_options
 from fusegen.cli.values import Outcome, Size, parse_shape, size_for, size_without_spec
 from fusegen.errors import PlanError, UsageError
 from fusegen.project import Project
@@ -125,9 +125,7 @@ def _refuse_impossible(plan: KernelPlan | None, size: Size) -> None:
 
     if faults := condition_faults(plan, Conditions(size.ranks, size.cores, size.shape)):
         raise PlanError(faults)
-    if size.cores > plan.target.vector_cores:
-        note = f"note: {plan.target.name} has {plan.target.vector_cores} vector cores, this run has {size.cores}"
-        click.echo(note, err=True)
+    note_cores(plan, size.cores)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,9 @@ def list_specs(project: Project, as_json: bool) -> None:
 @click.argument("pattern")
 @click.option("--name", help="Name of the kernel, and of its file.  [default: PATTERN]")
 @click.option("--force", is_flag=True, help="Overwrite a spec of that name.")
+@json_option
 @project_options
-def new(project: Project, pattern: str, name: str | None, force: bool) -> None:
+def new(project: Project, pattern: str, name: str | None, force: bool, as_json: bool) -> None:
     """Write a starting spec for PATTERN, in which comments explain every option."""
     from fusegen.render.files import replace_file
     from fusegen.spec.loader import name_fault
@@ -51,14 +52,19 @@ def new(project: Project, pattern: str, name: str | None, force: bool) -> None:
     if file.exists() and not force:
         advice = "--name chooses another, --force overwrites it"
         raise UsageError(f"{project.shown(file)}: expected a new file, got an existing one ({advice})")
-    for path, text in ((file, starter(pattern)), (project.specs / SCHEMA_FILE, schema_text())):
-        if replace_file(path, text):
-            click.echo(f"wrote {project.shown(path)}")
+    files = ((file, starter(pattern)), (project.specs / SCHEMA_FILE, schema_text()))
+    written = [project.shown(path) for path, text in files if replace_file(path, text)]
+    if as_json:
+        echo_json({"written": written})
+        return
+    for shown in written:
+        click.echo(f"wrote {shown}")
 
 
 @click.command()
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file instead.")
-def schema(output: Path | None) -> None:
+@click.option("--json", "_", is_flag=True, help="Changes nothing: the schema is JSON.")
+def schema(output: Path | None, _: bool) -> None:
     """Print the JSON Schema of spec files, with which editors complete and check them."""
     from fusegen.spec.schema import schema_text
 

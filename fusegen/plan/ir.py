@@ -13,7 +13,7 @@
                  within a launch or across launches, and the cover that orders it
     Cover      = BarrierCover | SignalCover
     Node       = Rounds | When | Run | Barrier                       the program (see plan.program)
-    Decision   = rule choice reason section
+    Decision   = rule choice reason section                          (see plan.facts)
 
 A fused collective is a pipeline over rounds; in each round stages run over tasks; stages meet in buffers; every
 meeting is an edge that a cover must order. Passes (`fusegen.plan.passes`) fill the plan in, field by field, and the
@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from fusegen.plan.expr import Expr, Sym
+from fusegen.plan.facts import Decision, Dimension, Tolerance, VerifyPoint
 from fusegen.plan.layout import Axis, Layout
 from fusegen.plan.program import Node
 from fusegen.targets import Target
@@ -39,30 +40,12 @@ INT32_LIMIT = 2**31
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """A choice the planner made: which rule, what it chose, why, and the guide section the rule comes from."""
-
-    rule: str
-    choice: str
-    reason: str
-    section: str
-
-
-@dataclass(frozen=True, slots=True)
 class Definition:
     """A name that the text defines: `name = value`, with the comment that stands above it."""
 
     name: str
     value: Expr
     comment: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Dimension:
-    """A size that the caller's shape has, and what it counts."""
-
-    name: str
-    meaning: str
 
 
 class TensorRole(Enum):
@@ -322,24 +305,6 @@ class Host:
     allocations: tuple[Allocation, ...]
     limits: tuple[tuple[str, Expr], ...]
     engines: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class VerifyPoint:
-    """One set of conditions that verification runs under."""
-
-    ranks: tuple[int, ...]
-    cores: int
-    launches: int
-    shape: tuple[tuple[str, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Tolerance:
-    """The largest absolute error that the self-check accepts, and why it is not smaller."""
-
-    value: float
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)

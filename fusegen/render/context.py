@@ -110,6 +110,7 @@ class KernelView:
     role_comment: str
     prologue: tuple[Line, ...]
     notes: tuple[str, ...]
+    rows: tuple[AxisView, ...]
     program: tuple[NodeView, ...]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from itertools import pairwise
 from typing import assert_never
 
 from fusegen.plan.expr import HOST, KERNEL, Binary, Const, Expr, Op, Sym, substitute, symbols, text
@@ -117,7 +119,12 @@ def _kernel_view(plan: KernelPlan, roles: int) -> KernelView:
         role_comment=_role_comment(plan, roles),
         prologue=tuple(_line(definition) for definition in plan.definitions),
         notes=tuple(line for slots in plan.slots for line in slots.protocol.reason.splitlines()),
-        program=tuple(_node_view(plan, node) for node in plan.program),
+        rows=tuple(
+            AxisView(axis.index, axis.block, axis.tile, text(axis.extent, KERNEL), axis.local)
+            for axis in plan.stages[0].tile
+            if axis.local
+        ),
+        program=_node_views(plan, plan.program, 0),
     )
 
 
@@ -136,7 +143,19 @@ def _line(definition: Definition) -> Line:
     return Line(definition.name, text(definition.value, KERNEL), tuple(definition.comment.splitlines()))
 
 
-def _node_view(plan: KernelPlan, node: Node, extra: int = 0) -> NodeView:
+def _node_views(plan: KernelPlan, nodes: tuple[Node, ...], extra: int) -> tuple[NodeView, ...]:
+    """The nodes one below the other; what the last of two roles does follows what the first does after an `else`."""
+    views = [_node_view(plan, node, extra) for node in nodes]
+    for index, pair in enumerate(pairwise(nodes)):
+        match pair:
+            case (When(0, None), When(1, None)) if plan.launch.roles == 2:
+                views[index + 1] = replace(views[index + 1], head="else:")
+            case _:
+                pass
+    return tuple(views)
+
+
+def _node_view(plan: KernelPlan, node: Node, extra: int) -> NodeView:
     """`extra` is that of the surrounding rounds, which count in `step` where stages lag, else in the round itself."""
     round_axis = plan.stages[0].tasks.round
     match node:
@@ -146,7 +165,7 @@ def _node_view(plan: KernelPlan, node: Node, extra: int = 0) -> NodeView:
                 "block",
                 head=f"for {variable} in range({text(round_axis.extent + more, KERNEL)}):",
                 definitions=() if more else tuple(_line(d) for d in _body_definitions(plan, body)),
-                body=tuple(_node_view(plan, inner, more) for inner in body),
+                body=_node_views(plan, body, more),
             )
         case When(role, lag, body):
             conditions = [f"role == {role}"]
@@ -161,7 +180,7 @@ def _node_view(plan: KernelPlan, node: Node, extra: int = 0) -> NodeView:
                 "block",
                 head=f"if {' and '.join(conditions)}:",
                 definitions=tuple(definitions),
-                body=tuple(_node_view(plan, inner) for inner in body),
+                body=_node_views(plan, body, 0),
             )
         case Barrier(reason):
             return NodeView("barrier", comment=tuple(reason.splitlines()))

@@ -46,12 +46,9 @@ def steps(nodes: list[ast.stmt]) -> list[str]:
 
 
 def roles(kernel: ast.FunctionDef) -> dict[str, list[str]]:
-    """Steps below each `if role == ...`."""
-    return {
-        ast.unparse(node.test).split(" and ")[0]: steps(node.body)
-        for node in ast.walk(kernel)
-        if isinstance(node, ast.If)
-    }
+    """Steps below `if role == ...` and below its else."""
+    (branch,) = (node for node in kernel.body if isinstance(node, ast.If))
+    return {ast.unparse(branch.test): steps(branch.body), "else": steps(branch.orelse)}
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +85,7 @@ def test_a_producer_has_the_guides_five_steps_and_a_consumer_six(flatten: str, b
     by_role = roles(kernel_of(text_of(sync="signal", flatten=flatten, buffer_num=buffer_num)))
     assert by_role == {
         "role == 0": ["symm_at", "symm_at", "wait", "consume_token", "load", "store", "fence", "notify"],
-        "role == 1": ["wait", "consume_token", "load", "store", "fence", "notify"],
+        "else": ["wait", "consume_token", "load", "store", "fence", "notify"],
     }
 
 

@@ -434,3 +434,11 @@ def test_load_specs_reports_the_faults_of_all_files() -> None:
         load_specs(paths)
     assert [fault.file for fault in caught.value.faults] == ["a.yaml", "c.yaml"]
     assert [loaded.name for loaded in load_specs([paths[1]])] == ["b"]
+
+
+def test_an_override_is_not_held_to_verification_points_that_it_makes_impossible() -> None:
+    text = GOOD.replace("sync: signal", "sync: barrier").replace("cores: 4", "cores: 1")
+    shared = text.replace("roles: interleaved", "roles: shared")
+    assert shared != text
+    assert load_spec(write(shared), ["roles=interleaved"]).spec.roles == "interleaved"
+    assert "verify[0].cores: expected at least 2" in faults_of(text)[0]

@@ -8,7 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from fusegen.plan.ir import BarrierCover, Decision, KernelPlan, PlanDefect
+from fusegen.plan.facts import Decision
+from fusegen.plan.ir import (
+    BarrierCover,
+    KernelPlan,
+    PlanDefect,
+)
 from fusegen.plan.program import Barrier, Node, Rounds, Run, When, walk
 from fusegen.plan.timeline import covers
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fusegen.plan.ir import Decision, Edge, EdgeKind, KernelPlan
+from fusegen.plan.facts import Decision
+from fusegen.plan.ir import (
+    Edge,
+    EdgeKind,
+    KernelPlan,
+)
 
 
 def derive_edges(plan: KernelPlan) -> KernelPlan:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fusegen.plan.ir import Decision, Granularity, KernelPlan, Tasks
+from fusegen.plan.facts import Decision
+from fusegen.plan.ir import (
+    Granularity,
+    KernelPlan,
+    Tasks,
+)
 
 
 def flatten(plan: KernelPlan) -> KernelPlan:

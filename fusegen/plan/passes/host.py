@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fusegen.plan.expr import Sym, product, substitute
-from fusegen.plan.ir import Allocation, Decision, Host, KernelPlan
+from fusegen.plan.facts import Decision
+from fusegen.plan.ir import (
+    Allocation,
+    Host,
+    KernelPlan,
+)
 
 ENGINES = {"mte": ("MTE",)}
 """Data engines that a transport needs at the initialisation of the host library."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fusegen.plan.expr import Const, Sym, cdiv, product
+from fusegen.plan.facts import Decision
 from fusegen.plan.ir import (
     SLOT_WORDS,
-    Decision,
     Definition,
     EdgeKind,
     KernelPlan,
@@ -122,8 +122,8 @@ def _use_numbers(tasks: Tasks) -> Protocol:
         producer_definitions=(use_definition,),
         consumer_definitions=(use_definition, uses_definition),
         reason=(
-            "Value of a slot in use number u of a launch: 2 * u = free, the producer may write; 2 * u + 1 = ready\n"
-            f"to read. {tasks.round.label} that share a ring buffer go to different cores: with 0 and 1, a later\n"
-            "one's producer could take the zero that an earlier one still waits for. After its last use, a slot is 0."
+            "Values of a slot in use number u of a launch: 2 * u, the producer may write; 2 * u + 1, the tile is\n"
+            f"there; 0 again after the last use. Plain 0 and 1 would not do: cores of {tasks.round.label} that share\n"
+            "a ring buffer would wait for the same zero, and a later one's producer could take it first."
         ),
     )

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fusegen.plan.ir import AllCores, Decision, Engine, KernelPlan, Launch, Role, Workers
+from fusegen.plan.facts import Decision
+from fusegen.plan.ir import (
+    AllCores,
+    Engine,
+    KernelPlan,
+    Launch,
+    Role,
+    Workers,
+)
 
 
 def assign_workers(plan: KernelPlan) -> KernelPlan:

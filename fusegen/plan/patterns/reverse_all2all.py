@@ -7,12 +7,12 @@ target's ring buffer; `copy` moves what arrived from each source rank to C.
 from __future__ import annotations
 
 from fusegen.plan.expr import Expr, Sym
+from fusegen.plan.facts import Dimension, Tolerance, VerifyPoint
 from fusegen.plan.ir import (
     Access,
     AllCores,
     Buffer,
     Definition,
-    Dimension,
     Engine,
     Granularity,
     KernelPlan,
@@ -23,8 +23,6 @@ from fusegen.plan.ir import (
     Tensor,
     TensorRole,
     TileAxis,
-    Tolerance,
-    VerifyPoint,
     Workers,
 )
 from fusegen.plan.layout import Axis, Layout
