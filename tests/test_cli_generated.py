@@ -6,10 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from fusegen.cli import cli
 from fusegen.spec.starter import starter
+from tests.commands import fusegen_
 
 WIDE = "reverse_all2all"
 
@@ -22,10 +21,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / f"specs/{name}.yaml").write_text(starter(WIDE), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def fusegen_(*arguments: str) -> Result:
-    return CliRunner().invoke(cli, arguments)
 
 
 def test_render_writes_all_then_nothing(project: Path) -> None:
