@@ -72,7 +72,7 @@ class ItemView:
 
 @dataclass(frozen=True, slots=True)
 class StageView:
-    """One work loop. `sync` names the template that opens and closes a tile."""
+    """One work loop. `sync` names the template that opens and closes a tile, around the `guarded` access."""
 
     kind: str
     sync: str
@@ -84,6 +84,7 @@ class StageView:
     tile: tuple[AxisView, ...]
     read: AccessView
     write: AccessView
+    guarded: AccessView
     signal: SignalView | None
 
 

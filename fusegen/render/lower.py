@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import assert_never
 
 from fusegen.plan.expr import HOST, KERNEL, Binary, Const, Expr, Op, Sym, substitute, symbols, text
-from fusegen.plan.ir import Access, Definition, Granularity, KernelPlan, Peer, SlotGroup, Stage, TensorRole
+from fusegen.plan.ir import Access, Definition, Granularity, KernelPlan, Peer, SlotGroup, Stage, TensorRole, TileAxis
 from fusegen.plan.program import Barrier, Node, Rounds, Run, When
 from fusegen.plan.tasks import (
     LAST_WAVE,
@@ -119,11 +119,7 @@ def _kernel_view(plan: KernelPlan, roles: int) -> KernelView:
         role_comment=_role_comment(plan, roles),
         prologue=tuple(_line(definition) for definition in plan.definitions),
         notes=tuple(line for slots in plan.slots for line in slots.protocol.reason.splitlines()),
-        rows=tuple(
-            AxisView(axis.index, axis.block, axis.tile, text(axis.extent, KERNEL), axis.local)
-            for axis in plan.stages[0].tile
-            if axis.local
-        ),
+        rows=tuple(_axis_view(axis) for axis in plan.stages[0].tile if axis.local),
         program=_node_views(plan, plan.program, 0),
     )
 
@@ -217,13 +213,16 @@ def _stage_view(plan: KernelPlan, stage: Stage) -> StageView:
         cores=loop.cores.name,
         definitions=tuple(_line(definition) for definition in loop.definitions),
         items=tuple(ItemView(i.name, text(i.first, KERNEL), text(i.stop, KERNEL)) for i in loop.items),
-        tile=tuple(
-            AxisView(axis.index, axis.block, axis.tile, text(axis.extent, KERNEL), axis.local) for axis in stage.tile
-        ),
+        tile=tuple(_axis_view(axis) for axis in stage.tile),
         read=_access_view(plan, stage, read),
         write=_access_view(plan, stage, write),
+        guarded=_access_view(plan, stage, write if plan.is_source(stage) else read),
         signal=_signal_view(plan, stage, plan.slots[0]) if plan.slots else None,
     )
+
+
+def _axis_view(axis: TileAxis) -> AxisView:
+    return AxisView(axis.index, axis.block, axis.tile, text(axis.extent, KERNEL), axis.local)
 
 
 def _access_view(plan: KernelPlan, stage: Stage, access: Access) -> AccessView:

@@ -281,7 +281,7 @@ class Machine:
 
     def _out_of_budget(self) -> None:
         limit = self._step_limit
-        message = f"the run did not end within {limit} steps and loop iterations: an endless loop, or raise step_limit"
+        message = f"the run did not end within {limit} steps and loop iterations: an endless loop, or too much work"
         raise Found(StepLimit(message, limit=limit))
 
 

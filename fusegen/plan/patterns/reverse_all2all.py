@@ -79,7 +79,7 @@ def compose(name: str, spec: KernelSpec) -> KernelPlan:
     )
     push = Stage(
         "push",
-        "push_tiles",
+        "move_tiles",
         Workers(Engine.VECTOR, AllCores()),
         tasks,
         Definition(
@@ -93,7 +93,7 @@ def compose(name: str, spec: KernelSpec) -> KernelPlan:
     )
     copy = Stage(
         "copy",
-        "copy_tiles",
+        "move_tiles",
         Workers(Engine.VECTOR, AllCores()),
         tasks,
         Definition(
