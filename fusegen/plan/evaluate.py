@@ -98,7 +98,7 @@ def all_values(plan: KernelPlan, conditions: Conditions) -> dict[str, int]:
 def regions(plan: KernelPlan, ranks: int, shape: Mapping[str, int]) -> dict[str, Region]:
     """Every tensor and symmetric allocation of one rank, by name."""
     values = given_values(plan, ranks, shape)
-    sizes = [(name, elements, plan.dtype) for name, elements in plan.host.limits]
+    sizes = [(name, elements, plan.tensor(name).dtype) for name, elements in plan.host.limits]
     sizes += [(allocation.name, allocation.elements, allocation.dtype) for allocation in plan.host.allocations]
     counts = ((name, evaluate(elements, values), dtype) for name, elements, dtype in sizes)
     return {name: Region(name, count, count * DTYPE_BYTES[dtype]) for name, count, dtype in counts}

@@ -67,7 +67,7 @@ def explain(plan: KernelPlan, conditions: Conditions) -> Explanation:
         buffers=[
             {
                 "name": buffer.name,
-                "dtype": plan.dtype,
+                "dtype": buffer.dtype,
                 "axes": {axis.name: evaluate(axis.extent, values) for axis in buffer.layout.axes},
                 "elements": sizes[buffer.name].elements,
                 "bytes": sizes[buffer.name].bytes,
@@ -97,7 +97,7 @@ def condition_faults(plan: KernelPlan, conditions: Conditions) -> list[Fault]:
 def _launch(plan: KernelPlan, conditions: Conditions, values: dict[str, int]) -> dict[str, Any]:
     rounds = 0 if conditions.empty() else evaluate(plan.stages[0].tasks.round.extent, values)
     return {
-        "kind": plan.launch.engine.value,
+        "kind": plan.launch.kind.value,
         "grid": conditions.cores if rounds else 0,
         "minimum_cores": plan.launch.minimum_cores,
         "roles": {stage.name: stage.workers.count(conditions.cores) for stage in plan.stages},

@@ -57,24 +57,32 @@ class TensorRole(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A user's tensor on one rank: axes slowest first, a stride name for each."""
+    """A user's tensor on one rank: axes slowest first, a stride name for each.
+
+    extents may name `rank` where ranks have different shapes.
+    contiguous   the kernel moves whole blocks of it: the launcher makes it contiguous first, and passes no strides
+    """
 
     name: str
     axes: tuple[Axis, ...]
     strides: tuple[str, ...]
     role: TensorRole
+    dtype: str
+    contiguous: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """Symmetric memory that producers of any rank write and this rank's consumers read.
+    """Symmetric memory in which stages of all ranks meet.
 
-    `ring` is the name of the ring axis: a round uses position `round % buffer_num`. Elements have the plan's dtype.
+    `ring` is the name of the ring axis: a round uses position `round % buffer_num`. None: every element is written once
+    in a launch.
     """
 
     name: str
     layout: Layout
-    ring: str
+    ring: str | None
+    dtype: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,11 +280,20 @@ class Edge:
     cover: BarrierCover | SignalCover | None = None
 
 
+class LaunchKind(Enum):
+    """What the grid counts."""
+
+    VECTOR = "vector"
+    """One program on each vector core."""
+    MIX = "mix"
+    """One program on each AI core: a cube core and two vector cores, which run at the same time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """The grid: one program on each core of `engine`, all resident, shared out among `roles` roles."""
+    """The grid: one program on each core, all resident, shared out among `roles` roles."""
 
-    engine: Engine
+    kind: LaunchKind
     roles: int
 
     @property
@@ -299,12 +316,20 @@ class Allocation:
 class Host:
     """What the launcher must do: allocate, zero, check sizes against 32-bit offsets, start the engines.
 
-    `limits` has the elements of each user's tensor; the allocations are checked as well.
+    allocations     sizes may name `cores` besides the dimensions and `ranks`
+    limits          elements of each user's tensor; the allocations are checked as well
+    initial         what the output holds before the kernel adds to it: "zero", the name of a tensor of one row that is
+                    copied to every row, or None where the kernel writes every element itself
+    numbers_launch  the kernel needs to know whether an even or an odd number of launches went before
+    npu_split       the launcher refuses rank counts for which this split of the visiting order is no bijection (guide 1.4)
     """
 
     allocations: tuple[Allocation, ...]
     limits: tuple[tuple[str, Expr], ...]
     engines: tuple[str, ...]
+    initial: str | None = None
+    numbers_launch: bool = False
+    npu_split: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +364,7 @@ class KernelPlan:
     slots: tuple[SlotGroup, ...] = ()
     edges: tuple[Edge, ...] = ()
     program: tuple[Node, ...] = ()
-    launch: Launch = Launch(Engine.VECTOR, roles=1)
+    launch: Launch = Launch(LaunchKind.VECTOR, roles=1)
     host: Host = Host((), (), ())
     decisions: tuple[Decision, ...] = ()
 

@@ -20,7 +20,7 @@ def derive_host_duties(plan: KernelPlan) -> KernelPlan:
     """Sizes come from the same layouts that the kernel indexes with, so allocation and addresses cannot drift apart."""
     names = plan.names
     allocations = [
-        Allocation(buffer.name, substitute(buffer.layout.size(), names), plan.dtype, zeroed=False)
+        Allocation(buffer.name, substitute(buffer.layout.size(), names), buffer.dtype, zeroed=False)
         for buffer in plan.buffers
     ] + [
         Allocation(slots.name, substitute(slots.layout.size(), names) * Sym("SLOT_WORDS"), "int64", zeroed=True)

@@ -10,6 +10,7 @@ from fusegen.plan.ir import (
     Engine,
     KernelPlan,
     Launch,
+    LaunchKind,
     Role,
     Workers,
 )
@@ -46,5 +47,5 @@ def assign_workers(plan: KernelPlan) -> KernelPlan:
         "programs wait for each other: one that only starts when another ends would never be released",
         "2.1",
     )
-    launch = Launch(Engine.VECTOR, roles)
+    launch = Launch(LaunchKind.VECTOR, roles)
     return replace(plan, stages=stages, launch=launch, decisions=(*plan.decisions, decision, grid))

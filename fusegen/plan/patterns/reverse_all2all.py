@@ -45,12 +45,14 @@ def compose(name: str, spec: KernelSpec) -> KernelPlan:
             (Axis("s", RANKS * S), Axis("h", H), Axis("d", D)),
             ("stride_as", "stride_ah", "stride_ad"),
             TensorRole.INPUT,
+            spec.dtype,
         ),
         Tensor(
             "c",
             (Axis("s", S), Axis("h", RANKS * H), Axis("d", D)),
             ("stride_cs", "stride_ch", "stride_cd"),
             TensorRole.OUTPUT,
+            spec.dtype,
         ),
     )
     peer = Buffer(
@@ -65,6 +67,7 @@ def compose(name: str, spec: KernelSpec) -> KernelPlan:
             stride_names=(("ring", "peer_block"), ("row", "peer_row")),
         ),
         ring="ring",
+        dtype=spec.dtype,
     )
     tasks = Tasks(
         round=Axis("block_s", BLOCKS_S, "S blocks"),
