@@ -7,32 +7,23 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import assert_never
 
-from fusegen.plan.expr import HOST, KERNEL, Binary, Const, Expr, Op, Sym, substitute, symbols, text
-from fusegen.plan.ir import Access, Definition, Granularity, KernelPlan, Peer, SlotGroup, Stage, TensorRole, TileAxis
+from fusegen.plan.expr import KERNEL, Binary, Const, Expr, Op, Sym, symbols, text
+from fusegen.plan.ir import Access, Definition, Granularity, KernelPlan, Peer, SlotGroup, Stage, TileAxis
 from fusegen.plan.program import Barrier, Node, Rounds, Run, When
-from fusegen.plan.tasks import (
-    LAST_WAVE,
-    buffer_coordinates,
-    carried,
-    round_definitions,
-    slot_coordinates,
-    work_loop,
-)
+from fusegen.plan.tasks import buffer_coordinates, carried, round_definitions, slot_coordinates, work_loop
 from fusegen.render.context import (
     AccessView,
-    AllocationView,
     AxisView,
     ItemView,
     KernelView,
     Line,
-    ModuleView,
     NodeView,
     Parameter,
     SignalView,
-    SplitView,
     StageView,
-    TensorView,
 )
+from fusegen.render.host import host_view
+from fusegen.render.host_context import ModuleView
 
 CREDIT_COMMENT = "Credit return: the slot is free for its next use, in this launch or in the next one."
 BROADCAST = ("[:, None]", "[None, :]")
@@ -48,36 +39,14 @@ def module_view(plan: KernelPlan) -> ModuleView:
         summary=plan.summary,
         description=plan.description,
         facts=_facts(plan),
-        dtype=plan.dtype,
-        engines=plan.host.engines,
         watchdog="None" if plan.watchdog_seconds is None else repr(float(plan.watchdog_seconds)),
         tolerance=Line("TOLERANCE", repr(plan.tolerance.value), (plan.tolerance.reason,)),
         constants=tuple(
             Line(name, str(value), (CONSTANT_COMMENTS[name],) if name in CONSTANT_COMMENTS else ())
             for name, value in plan.constants
         ),
-        dimensions=tuple(dimension.name for dimension in plan.dimensions),
         kernel=_kernel_view(plan, plan.launch.roles),
-        tensors=tuple(
-            TensorView(
-                tensor.name,
-                ", ".join(text(axis.extent, HOST) for axis in tensor.axes),
-                text(elements, HOST),
-                tensor.role is TensorRole.OUTPUT,
-            )
-            for tensor, (_, elements) in zip(plan.tensors, plan.host.limits, strict=True)
-        ),
-        allocations=tuple(
-            AllocationView(a.name, text(a.elements, HOST), a.dtype, a.zeroed) for a in plan.host.allocations
-        ),
-        slot_axes=tuple(
-            Line(axis.name, text(substitute(axis.extent, plan.names), HOST))
-            for slots in plan.slots
-            for axis in slots.layout.axes
-        ),
-        split=_split_view(plan),
-        minimum_cores=plan.launch.minimum_cores,
-        roles=plan.launch.roles,
+        host=host_view(plan),
     )
 
 
@@ -271,19 +240,4 @@ def _signal_view(plan: KernelPlan, stage: Stage, slots: SlotGroup) -> SignalView
         notify_rank=partner if producing else "rank",
         notify_value=text(protocol.ready if producing else protocol.credit, KERNEL),
         notify_comment="" if producing else CREDIT_COMMENT,
-    )
-
-
-def _split_view(plan: KernelPlan) -> SplitView | None:
-    tasks = plan.stages[0].tasks
-    if tasks.granularity is Granularity.TILE:
-        return None
-    merged = tasks.merged_rounds
-    return SplitView(
-        rounds=text(substitute(tasks.round.extent, plan.names), HOST) if merged else None,
-        items=text(tasks.rank.extent, HOST),
-        axes=tuple(Line(axis.name, text(substitute(axis.extent, plan.names), HOST)) for axis in tasks.items),
-        last_wave=LAST_WAVE,
-        whole=f"all tiles of one of the {tasks.round.label} for one of the {tasks.rank.label}",
-        countable="of those that the ring lets be under way" if merged else "in each round",
     )
