@@ -267,10 +267,10 @@ def launch(
     *,
     c: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Enqueue the kernel on the current stream and return `c`, [S, ranks * H, D]. Every rank must launch.
+    """Enqueue the kernel on the current stream and return `c`. Every rank must launch.
 
     a  [ranks * S, H, D], any strides
-    c  where to write, any strides; a new tensor if not given
+    c  [S, ranks * H, D], any strides; where to write, a new tensor if not given
 
     A shape with a zero in it is a no-op.
     Raises ValueError for a wrong tensor on this rank alone, before anything is enqueued: a launch communicates on the
@@ -345,10 +345,12 @@ def synchronize(workspace: Workspace, *, timeout: float | None = WATCHDOG_SECOND
 
 
 def reverse_all2all(a: torch.Tensor) -> torch.Tensor:
-    """C = Reverse All2All of `a`, in one call that allocates, launches, waits and frees. Every rank must call it.
+    """C = Reverse All2All of `a`. Every rank must call it.
 
     `a` is [ranks * S, H, D]; the result is [S, ranks * H, D].
-    Raises ValueError on every rank when one rank has wrong tensors. Keep a `Workspace` and `launch` where calls repeat.
+
+    One call allocates, launches, waits and frees: keep a `Workspace` and `launch` where calls repeat.
+    Raises ValueError on every rank when a rank's tensors are wrong, or fit those of other ranks badly.
     """
     rank, ranks = dist.get_rank(), dist.get_world_size()
     with _together():

@@ -6,6 +6,7 @@ from typing import assert_never
 
 from fusegen.plan.expr import HOST, Expr, substitute, symbols, text
 from fusegen.plan.ir import Definition, Granularity, KernelPlan, Launch, LaunchKind, SlotGroup, Tensor, TensorRole
+from fusegen.plan.layout import Axis
 from fusegen.plan.tasks import LAST_WAVE
 from fusegen.render.context import Line
 from fusegen.render.host_context import AllocationView, CoresView, HostView, SlotGroupView, SplitView, TensorView
@@ -35,7 +36,7 @@ def host_view(plan: KernelPlan) -> HostView:
         inputs=tuple(_tensor_view(tensor, constants) for tensor in inputs),
         output=_tensor_view(output, constants),
         definitions=_shape_definitions(plan),
-        documentation=_documentation(inputs, output),
+        documentation=_documentation(plan, inputs, output),
         allocations=tuple(
             AllocationView(a.name, text(a.elements, HOST), _dtype(a.dtype, constants), a.zeroed)
             for a in plan.host.allocations
@@ -58,7 +59,7 @@ def _dtype(dtype: str, constants: dict[str, str]) -> str:
 def _tensor_view(tensor: Tensor, constants: dict[str, str]) -> TensorView:
     extents = [text(axis.extent, HOST) for axis in tensor.axes]
     shape = ", ".join(extents) if len(extents) > 1 else f"{extents[0]},"
-    return TensorView(tensor.name, ", ".join(extents), shape, _dtype(tensor.dtype, constants), tensor.contiguous)
+    return TensorView(tensor.name, shape, _dtype(tensor.dtype, constants), tensor.contiguous)
 
 
 def _shape_definitions(plan: KernelPlan) -> tuple[Line, ...]:
@@ -78,16 +79,22 @@ def _line(definition: Definition) -> Line:
     return Line(definition.name, text(definition.value, HOST), tuple(definition.comment.splitlines()))
 
 
-def _documentation(inputs: tuple[Tensor, ...], output: Tensor) -> tuple[str, ...]:
+def _documentation(plan: KernelPlan, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[str, ...]:
     """A line for each tensor of the launcher, in columns."""
     width = max(len(tensor.name) for tensor in (*inputs, output))
     lines = []
-    for tensor in inputs:
-        axes = ", ".join(text(axis.extent, HOST) for axis in tensor.axes)
-        strides = "any strides; copied unless contiguous" if tensor.contiguous else "any strides"
-        lines.append(f"{tensor.name:{width}}  [{axes}], {strides}")
-    lines.append(f"{output.name:{width}}  where to write, any strides; a new tensor if not given")
+    for tensor in (*inputs, output):
+        axes = ", ".join(_documented_extent(plan, axis) for axis in tensor.axes)
+        strides = "any strides, copied unless contiguous" if tensor.contiguous else "any strides"
+        what = "; where to write, a new tensor if not given" if tensor is output else ""
+        lines.append(f"{tensor.name:{width}}  [{axes}], {strides}{what}")
     return tuple(lines)
+
+
+def _documented_extent(plan: KernelPlan, axis: Axis) -> str:
+    """An extent that differs between ranks has a formula that would say less than words."""
+    differs = "rank" in symbols(substitute(axis.extent, plan.names))
+    return f"{axis.label or 'rows'} of this rank" if differs else text(axis.extent, HOST)
 
 
 def _cores_view(launch: Launch) -> CoresView:

@@ -11,14 +11,12 @@ from fusegen.render.context import KernelView, Line
 class TensorView:
     """A user's tensor.
 
-    axes        extents as the documentation names them
     shape       extents as the text of a tuple's elements
     dtype       name of the constant that holds its element type
     contiguous  the launcher makes it contiguous first
     """
 
     name: str
-    axes: str
     shape: str
     dtype: str
     contiguous: bool
