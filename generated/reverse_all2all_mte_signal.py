@@ -227,7 +227,7 @@ class Workspace:
 
     Launches on one workspace may follow each other on one stream without synchronisation between them.
     Raises ValueError on every rank, naming ranks and reasons, when a rank refuses its shape or its number of cores,
-    or when these are not the same on all ranks: slots and grids must fit together.
+    or when these are not the same on all ranks: sizes and grids must fit together.
     """
 
     def __init__(self, S: int, H: int, D: int, cores: int | None = None):
@@ -417,7 +417,7 @@ def reverse_all2all(a: torch.Tensor) -> torch.Tensor:
     `a` is [ranks * S, H, D]; the result is [S, ranks * H, D].
 
     One call allocates, launches, waits and frees: keep a `Workspace` and `launch` where calls repeat.
-    Raises ValueError on every rank when a rank's tensors are wrong, or fit those of other ranks badly.
+    Raises ValueError on every rank when a rank's tensors are wrong, or do not fit those of the others.
     """
     rank, ranks = dist.get_rank(), dist.get_world_size()
     with _together():

@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import assert_never
 
 from fusegen.plan.expr import HOST, Expr, substitute, symbols, text
-from fusegen.plan.ir import Definition, Granularity, KernelPlan, Launch, LaunchKind, SlotGroup, Tensor, TensorRole
+from fusegen.plan.ir import (
+    Definition,
+    Granularity,
+    KernelPlan,
+    Launch,
+    LaunchKind,
+    PlanDefect,
+    SlotGroup,
+    Tensor,
+    TensorRole,
+)
 from fusegen.plan.layout import Axis
 from fusegen.plan.tasks import LAST_WAVE
 from fusegen.render.context import Line
@@ -22,24 +32,33 @@ def host_view(plan: KernelPlan) -> HostView:
     dimensions = tuple(dimension.name for dimension in plan.dimensions)
     (output,) = (tensor for tensor in plan.tensors if tensor.role is TensorRole.OUTPUT)
     inputs = tuple(tensor for tensor in plan.tensors if tensor is not output)
-    constants = {plan.dtype: "DTYPE"}
-    constants.setdefault(output.dtype, "OUT_DTYPE")
+    if any(tensor.dtype != plan.dtype for tensor in inputs):
+        raise PlanDefect(f"inputs: expected {plan.dtype}, got {[tensor.dtype for tensor in inputs]}")
+    out_dtype = "DTYPE" if output.dtype == plan.dtype else "OUT_DTYPE"
     empty, empty_note = _empty(plan, inputs, output)
     return HostView(
         dimensions=dimensions,
         dims=", ".join(dimensions),
         parameters=", ".join(f"{dimension}: int" for dimension in dimensions),
-        dtypes=tuple(Line(constant, f"torch.{dtype}") for dtype, constant in constants.items()),
+        dtypes=tuple(
+            Line(constant, f"torch.{dtype}")
+            for constant, dtype in {"DTYPE": plan.dtype, out_dtype: output.dtype}.items()
+        ),
         engines=" | ".join(f"ash.OpEngineType.{engine}" for engine in plan.host.engines),
         crosses_nodes=plan.host.engines != ("MTE",),
         cores=_cores_view(plan.launch),
-        inputs=tuple(_tensor_view(tensor, constants) for tensor in inputs),
-        output=_tensor_view(output, constants),
+        inputs=tuple(_tensor_view(tensor, "DTYPE") for tensor in inputs),
+        output=_tensor_view(output, out_dtype),
         definitions=_shape_definitions(plan),
         documentation=_documentation(plan, inputs, output),
         allocations=tuple(
-            AllocationView(a.name, text(a.elements, HOST), _dtype(a.dtype, constants), a.zeroed)
-            for a in plan.host.allocations
+            AllocationView(
+                allocation.name,
+                text(allocation.elements, HOST),
+                "DTYPE" if allocation.dtype == plan.dtype else f"torch.{allocation.dtype}",
+                allocation.zeroed,
+            )
+            for allocation in plan.host.allocations
         ),
         slots=tuple(SlotGroupView(slots.name, _slot_axes(plan, slots)) for slots in plan.slots),
         work_split=_split_view(plan),
@@ -52,14 +71,10 @@ def host_view(plan: KernelPlan) -> HostView:
     )
 
 
-def _dtype(dtype: str, constants: dict[str, str]) -> str:
-    return constants.get(dtype, f"torch.{dtype}")
-
-
-def _tensor_view(tensor: Tensor, constants: dict[str, str]) -> TensorView:
+def _tensor_view(tensor: Tensor, dtype: str) -> TensorView:
     extents = [text(axis.extent, HOST) for axis in tensor.axes]
     shape = ", ".join(extents) if len(extents) > 1 else f"{extents[0]},"
-    return TensorView(tensor.name, shape, _dtype(tensor.dtype, constants), tensor.contiguous)
+    return TensorView(tensor.name, shape, dtype, tensor.contiguous)
 
 
 def _shape_definitions(plan: KernelPlan) -> tuple[Line, ...]:
@@ -162,9 +177,9 @@ def _empty(plan: KernelPlan, inputs: tuple[Tensor, ...], output: Tensor) -> tupl
         return output.name, "is a no-op"
     rows = [tensor.name for tensor in inputs if len(tensor.axes) < len(output.axes)]
     source = plan.host.initial or (rows[0] if rows else ZERO)
-    value = f"holds {source} in every row" if source != ZERO else "is zero"
+    value = f"has `{source}` in every row" if source != ZERO else "is zero"
     statement = output.name if plan.host.initial else _filled(output.name, source)
-    return statement, f"launches nothing, and {output.name} {value}"
+    return statement, f"launches nothing: `{output.name}` {value}"
 
 
 def _split_view(plan: KernelPlan) -> SplitView | None:

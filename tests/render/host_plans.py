@@ -167,7 +167,7 @@ def tensor(name: str, axes: str, *extents: Expr, role: TensorRole = TensorRole.I
 
 def toy(pattern: str, tensors: tuple[Tensor, ...], dimensions: str, host: Host, body: str, **options: object) -> Toy:
     """The plan is that of a reverse All2All but for what the host half reads."""
-    exact = not host.allocations[0].dtype == "float32" and "b" not in {each.name for each in tensors}
+    exact = host.allocations[0].dtype != "float32" and "b" not in {each.name for each in tensors}
     plan = replace(
         plan_of(sync="barrier", flatten="none", dtype="float16"),
         name=f"{pattern}_toy",
@@ -218,7 +218,11 @@ def allgather() -> Toy:
 def reduction(
     pattern: str, *, bias: str = "", dtype: str = "float16", numbered: bool = False, **options: object
 ) -> Toy:
-    """reduce_scatter or allreduce, of A or of A times B. bias: kernel or launcher, who adds it; numbered: two buffers."""
+    """reduce_scatter or allreduce, of A or of A times B.
+
+    bias      who adds it: kernel or launcher
+    numbered  launches alternate between two buffers
+    """
     gemm, scatter = pattern.startswith("gemm"), pattern.endswith("scatter")
     row = ", ".join(f"{name}_ptr + columns * stride_{name}n" for name in (["bias"] if bias == "kernel" else []))
     start = "tl.zeros((BLOCK,), tl.float32)"
