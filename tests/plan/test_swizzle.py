@@ -140,7 +140,9 @@ def test_no_two_ranks_address_the_same_partner_at_the_same_index(loop: tuple[Com
     order, ranks, tiles = loop
     for work in range(tiles * ranks):
         task = comm_task(order, work, ranks=ranks, tiles=tiles)
-        assert {task.partner(rank=rank, ranks=ranks) for rank in range(ranks)} == set(range(ranks))
+        partners = [task.partner(rank=rank, ranks=ranks) for rank in range(ranks)]
+        assert sorted(partners) == list(range(ranks))
+        assert [task.source(rank=partner, ranks=ranks) for partner in partners] == list(range(ranks))
 
 
 @given(comm_loops())
