@@ -3,7 +3,7 @@
     Stage     = name kind workers tasks partner definitions inner tile reads writes waits announces
     Workers   = engine (vector | cube), selection (AllCores | Role | VectorCores), part (everyone | First | Rest)
     Tasks     = round axis, item axes, rank axis, and the order in which one work index runs over them
-    Order     = NeighbourRanks | OneRankAtATime | Grid               visiting order (guide 1.4)
+    Order     = Interleaved | Sequential | Grid                      visiting order (plan.swizzle, guide 1.4)
     Access    = region, place (Local | Peer), a coordinate for each axis, and the piece that it lies in
     Wait      = slots that a stage waits for                         level: once a round, an item, a tile or a source
     Announce  = slots that a stage writes                            level: once a round, an item or a tile
@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 from fusegen.plan.expr import Const, Expr, Sym
 from fusegen.plan.layout import Axis
+from fusegen.plan.swizzle import CommOrder, Interleaved, TileOrder
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,25 +140,13 @@ class Granularity(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class NeighbourRanks:
-    """Ranks change fastest: neighbouring work indices have different partners. `split` permutes them (guide 1.4)."""
-
-    split: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class OneRankAtATime:
-    """Ranks change slowest: all cores have the same partner, then the next one."""
-
-
-@dataclass(frozen=True, slots=True)
 class Grid:
-    """Rows (rank and all items but the last) by columns (the last item). zigzag: in groups of columns (guide 1.4)."""
+    """Rows (rank and all items but the last) by columns (the last item) of GEMM tiles."""
 
-    zigzag: bool
+    tiles: TileOrder
 
 
-Order: TypeAlias = NeighbourRanks | OneRankAtATime | Grid
+Order: TypeAlias = CommOrder | Grid
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +165,7 @@ class Tasks:
     round: Axis | None
     items: tuple[Axis, ...]
     rank: Axis | None
-    order: Order = NeighbourRanks()
+    order: Order = Interleaved()
     merged_rounds: bool = False
     granularity: Granularity = Granularity.TILE
 

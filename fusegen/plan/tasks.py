@@ -17,13 +17,12 @@ from fusegen.plan.stages import (
     Granularity,
     Grid,
     Kind,
-    NeighbourRanks,
-    OneRankAtATime,
     Stage,
     Tasks,
     VectorCores,
     Wait,
 )
+from fusegen.plan.swizzle import Interleaved, Sequential, Zigzag
 
 WORK, ITEM, SHIFT = Sym("work"), Sym("item"), "shift"
 LAST_WAVE = 8
@@ -87,15 +86,15 @@ def _rank_bindings(stage: Stage, inside: Expr) -> list[Binding]:
         return [Definition(ITEM.name, inside)]
     ranks = tasks.rank.extent
     match tasks.order:
-        case NeighbourRanks() if not tasks.items:
+        case Interleaved() if not tasks.items:
             return _partner(stage, inside)
-        case NeighbourRanks(split=1):
+        case Interleaved(split=1):
             return [Definition(ITEM.name, inside // ranks), *_partner(stage, (WORK + ITEM) % ranks)]
-        case NeighbourRanks():
+        case Interleaved():
             arguments = (WORK % ranks, ITEM, ranks, Sym("NPU_SPLIT"))
             shift = Call((SHIFT,), "comm_swizzle", arguments, (ranks,))
             return [Definition(ITEM.name, inside // ranks), shift, *_partner(stage, Sym(SHIFT))]
-        case OneRankAtATime():
+        case Sequential():
             of_one_rank = Sym(tasks.work) // ranks
             return [Definition(ITEM.name, inside % of_one_rank), *_partner(stage, inside // of_one_rank)]
         case Grid():
@@ -117,7 +116,7 @@ def _grid_bindings(stage: Stage, order: Grid, inside: Expr) -> list[Binding]:
     rows = tile_row.extent if tasks.rank is None else tasks.rank.extent * tile_row.extent
     row = tile_row.name if tasks.rank is None else "row"
     bindings: list[Binding]
-    if order.zigzag:
+    if isinstance(order.tiles, Zigzag):
         arguments = (inside, rows, column.extent, Sym("SWIZZLE_OFFSET"))
         bindings = [Call((row, column.name), "gemm_swizzle", arguments, (rows, column.extent))]
     else:

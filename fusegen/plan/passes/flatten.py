@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from fusegen.plan.facts import Decision
 from fusegen.plan.ir import KernelPlan
-from fusegen.plan.stages import Granularity, Grid, NeighbourRanks, OneRankAtATime, Stage, Tasks
+from fusegen.plan.stages import Granularity, Grid, Stage, Tasks
+from fusegen.plan.swizzle import CommOrder, Interleaved, Sequential, Zigzag
 
 
 def flatten(plan: KernelPlan) -> KernelPlan:
@@ -35,8 +36,8 @@ def _uses_ring(plan: KernelPlan, stage: Stage) -> bool:
     return any(plan.is_buffer(region) and plan.buffer(region).ring is not None for region in stage.regions())
 
 
-def _order(plan: KernelPlan) -> NeighbourRanks | OneRankAtATime:
-    return OneRankAtATime() if plan.choices.comm_order == "sequential" else NeighbourRanks(plan.choices.npu_split)
+def _order(plan: KernelPlan) -> CommOrder:
+    return Sequential() if plan.choices.comm_order == "sequential" else Interleaved(plan.choices.npu_split)
 
 
 def _decision(plan: KernelPlan) -> Decision:
@@ -80,10 +81,10 @@ def _visiting_order(plan: KernelPlan) -> list[Decision]:
     decisions = []
     order = _order(plan)
     match order:
-        case OneRankAtATime():
+        case Sequential():
             choice = "one rank after the other, each rank starts with itself"
             reason = "swizzle.comm.order: sequential; all cores share one link at a time"
-        case NeighbourRanks(split):
+        case Interleaved(split):
             choice = "ranks change fastest, each rank counts them from itself" + (
                 f", {split} strides apart" if split > 1 else ""
             )
@@ -94,7 +95,7 @@ def _visiting_order(plan: KernelPlan) -> list[Decision]:
     decisions.append(Decision("visiting order", choice, reason, "1.4"))
     grids = [stage.tasks.order for stage in plan.stages if isinstance(stage.tasks.order, Grid)]
     if grids:
-        zigzag = grids[0].zigzag
+        zigzag = isinstance(grids[0].tiles, Zigzag)
         decisions.append(
             Decision(
                 "GEMM tile order",
