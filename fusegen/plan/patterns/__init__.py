@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
+from fusegen.errors import Fault, PlanError
 from fusegen.plan.ir import KernelPlan
 from fusegen.plan.patterns import reverse_all2all
-from fusegen.spec import KernelSpec
+from fusegen.spec import KernelSpec, ReverseAll2All
 
-COMPOSITIONS: Mapping[str, Callable[[str, KernelSpec], KernelPlan]] = {"reverse_all2all": reverse_all2all.compose}
-"""By the `pattern` key of a spec."""
+
+def compose(name: str, spec: KernelSpec) -> KernelPlan:
+    """The stages and regions of the pattern that a spec asks for. Raises PlanError for one without a composition."""
+    match spec:
+        case ReverseAll2All():
+            return reverse_all2all.compose(name, spec)
+        case _:
+            raise PlanError([Fault("pattern", "a pattern that can be planned: reverse_all2all", spec.pattern)])

@@ -26,7 +26,7 @@ from fusegen.plan.ir import (
     Workers,
 )
 from fusegen.plan.layout import Axis, Layout
-from fusegen.spec import KernelSpec
+from fusegen.spec import ReverseAll2All
 from fusegen.targets import target
 
 S, H, D = Sym("S"), Sym("H"), Sym("D")
@@ -37,7 +37,7 @@ PUSH_ORDER = "Neighbouring cores write to neighbouring ranks, counted from this 
 COPY_ORDER = "In the order in which the other ranks count their targets: own tile first, then the rank before."
 
 
-def compose(name: str, spec: KernelSpec) -> KernelPlan:
+def compose(name: str, spec: ReverseAll2All) -> KernelPlan:
     """The stages and regions of the pattern; workers, flattening, edges and covers are the passes' work."""
     tensors = (
         Tensor(
