@@ -218,7 +218,7 @@ class SpecBase(SpecModel):
         le=MAX_BUFFERS,
         description="Depth of the ring of landing buffers. 2 lets one round be consumed while the next arrives.",
     )
-    swizzle: Swizzle = Field(default=Swizzle(), description="The order of tiles.")
+    swizzle: Swizzle = Field(default=Swizzle(), description="In which order tiles are worked on.")
     watchdog: Watchdog = Field(default=Watchdog(), description="Host-side guard that reports hangs.")
     verify: VerifyPoints[VerifyPoint]
 

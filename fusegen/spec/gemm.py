@@ -164,7 +164,7 @@ class Gemm(SpecBase):
         le=MAX_PVALUE,
         description="GEMM tile rows of every rank in one communication round.",
     )
-    swizzle: GemmSwizzle = Field(default=GemmSwizzle(), description="The order of tiles, between ranks and within one.")
+    swizzle: GemmSwizzle = Field(default=GemmSwizzle(), description="In which order tiles are worked on.")
     verify: VerifyPoints[GemmPoint]
 
 

@@ -27,7 +27,7 @@ from fusegen.spec.fields import (
 
 Roles = Literal["interleaved", "shared"]
 
-_BURST: Final = f"a tile row is one MTE burst, and {BLOCKS}: a {{0}} that is no multiple is masked"
+_BURST: Final = f"a tile row is one MTE burst, and {BLOCKS}: {{0}} that is no multiple is masked"
 
 
 class HeadTile(SpecModel):
@@ -38,7 +38,7 @@ class HeadTile(SpecModel):
         description="Rows of S in one tile; also the size of the S blocks that the rounds walk over. Power of two.",
         json_schema_extra=CHOICES,
     )
-    d: Annotated[TileSize, Says(A_TILE_SIZE, _BURST.format("D"))] = Field(
+    d: Annotated[TileSize, Says(A_TILE_SIZE, _BURST.format("a D"))] = Field(
         default=128,
         description="Elements of D in one tile row, contiguous in memory. Power of two; the tail of D is masked.",
         json_schema_extra=CHOICES,
@@ -53,7 +53,7 @@ class RowTile(SpecModel):
         description="Rows of M in one tile; also the size of the M blocks that the rounds walk over. Power of two.",
         json_schema_extra=CHOICES,
     )
-    n: Annotated[TileSize, Says(A_TILE_SIZE, _BURST.format("N"))] = Field(
+    n: Annotated[TileSize, Says(A_TILE_SIZE, _BURST.format("an N"))] = Field(
         default=128,
         description="Elements of N in one tile row, contiguous in memory. Power of two; the tail of N is masked.",
         json_schema_extra=CHOICES,
