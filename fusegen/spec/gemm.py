@@ -171,7 +171,9 @@ class Gemm(SpecBase):
 class SumGemm(Gemm, Reduction):
     """The fields of patterns that add the products of all ranks."""
 
-    comm_tile: SumTile = Field(default=SumTile(), description="The piece of C that one communication task moves.")
+    comm_tile: SumTile = Field(
+        default=SumTile(), description="What one communication task moves and adds: a part of a GEMM tile."
+    )
     verify: VerifyPoints[SumGemmPoint]
 
 
@@ -179,7 +181,7 @@ class AllGatherGemm(Gemm):
     """AllGather and GEMM: C = allgather(A) @ B (+ bias), where A is (M, K) on each rank and C is (ranks * M, N)."""
 
     pattern: PatternName[Literal["allgather_gemm"]]
-    comm_tile: GatherTile = Field(default=GatherTile(), description="The piece of A that one communication task moves.")
+    comm_tile: GatherTile = Field(default=GatherTile(), description="What one communication task moves: rows of A.")
     verify: VerifyPoints[GatherGemmPoint]
 
 
