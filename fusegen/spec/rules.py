@@ -29,6 +29,11 @@ class Rule(Generic[Model]):
     faults: Callable[[Model], Iterator[Fault]]
 
 
+def _moves_blocks(spec: SpecBase) -> bool:
+    """Whether udma is chosen where it can be: where it cannot, one fault about the transport is enough."""
+    return spec.transport == "udma" and not isinstance(spec, Reduction)
+
+
 def signal_needs_interleaved_roles(spec: Movement) -> Iterator[Fault]:
     """Producers and consumers that wait for each other must be different cores."""
     if spec.sync == "signal" and spec.roles == "shared":
@@ -77,7 +82,7 @@ def batches_refuse_merged_blocks(spec: Movement) -> Iterator[Fault]:
 
 def target_has_the_engine(spec: SpecBase) -> Iterator[Fault]:
     """Only some devices have an engine that moves whole blocks."""
-    if spec.transport not in TARGETS[spec.target].engines:
+    if _moves_blocks(spec) and spec.transport not in TARGETS[spec.target].engines:
         able = [name for name, target in TARGETS.items() if spec.transport in target.engines]
         yield Fault(
             "target",
@@ -100,7 +105,7 @@ def reductions_need_loads(spec: Reduction) -> Iterator[Fault]:
 
 def udma_with_barriers_needs_shared_roles(spec: Movement) -> Iterator[Fault]:
     """Between two barriers either all blocks travel or all cores consume."""
-    if spec.transport == "udma" and spec.sync == "barrier" and spec.roles == "interleaved":
+    if _moves_blocks(spec) and spec.sync == "barrier" and spec.roles == "interleaved":
         yield Fault(
             "roles",
             "shared, because of transport: udma and sync: barrier",
@@ -111,7 +116,7 @@ def udma_with_barriers_needs_shared_roles(spec: Movement) -> Iterator[Fault]:
 
 def udma_with_barriers_has_no_ring(spec: Movement) -> Iterator[Fault]:
     """Every block has a place of its own, which is written once."""
-    if spec.transport == "udma" and spec.sync == "barrier" and spec.buffer_num != 1:
+    if _moves_blocks(spec) and spec.sync == "barrier" and spec.buffer_num != 1:
         yield Fault(
             "buffer_num",
             "1, because of transport: udma and sync: barrier",
@@ -122,7 +127,7 @@ def udma_with_barriers_has_no_ring(spec: Movement) -> Iterator[Fault]:
 
 def gathering_by_udma_has_no_ring(spec: AllGatherGemm) -> Iterator[Fault]:
     """The whole gathered matrix lands in a region of its own."""
-    if spec.transport == "udma" and spec.buffer_num != 1:
+    if _moves_blocks(spec) and spec.buffer_num != 1:
         yield Fault(
             "buffer_num",
             "1, because of transport: udma",
@@ -133,7 +138,7 @@ def gathering_by_udma_has_no_ring(spec: AllGatherGemm) -> Iterator[Fault]:
 
 def udma_has_no_order_of_tiles(spec: SpecBase) -> Iterator[Fault]:
     """Requests to one rank come from a single core (guide 1.5), so each target rank has a core of its own."""
-    if spec.transport != "udma":
+    if not _moves_blocks(spec):
         return
     comm = spec.swizzle.comm
     advice = "whole blocks travel, each target rank has a core of its own, and all of them start at once"
