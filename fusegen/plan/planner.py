@@ -22,7 +22,7 @@ Pass: TypeAlias = Callable[[KernelPlan], KernelPlan]
 
 def cover_edges(plan: KernelPlan) -> KernelPlan:
     """Order every edge by the chosen synchronisation."""
-    return cover_with_barriers(plan) if plan.sync == "barrier" else cover_with_signals(plan)
+    return cover_with_barriers(plan) if plan.choices.sync == "barrier" else cover_with_signals(plan)
 
 
 PASSES: tuple[Pass, ...] = (

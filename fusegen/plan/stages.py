@@ -22,11 +22,15 @@ from fusegen.plan.swizzle import CommOrder, Interleaved, TileOrder
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A name that the text defines: `name = value`, with the comment that stands above it."""
+    """A name that the text defines: `name = value`, with the comment that stands above it.
+
+    at_most   a bound that proofs may use where the value is no polynomial: value <= at_most for every shape
+    """
 
     name: str
     value: Expr
     comment: str = ""
+    at_most: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +246,7 @@ class Kind(Enum):
     GEMM = "gemm_tiles"
     """Multiply a row panel of A with a column panel of B; tile axes are m, n, k, and reads are A, B and a bias."""
     PUT = "put_blocks"
-    """Whole blocks of rows to one rank by UDMA; the one tile axis is the rows of a block."""
+    """Whole blocks of rows to one rank by UDMA; the one tile axis counts rows, its index is the first one of a block."""
     ANNOUNCE = "announce_tiles"
     """Tell readers of tiles that the cube core of the same AI core has stored."""
 

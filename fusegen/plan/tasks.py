@@ -150,7 +150,9 @@ def round_definitions(plan: KernelPlan, stage: Stage) -> tuple[Definition, ...]:
     if stage.tasks.round is None:
         return ()
     found: dict[str, Definition] = {}
-    if any(plan.is_buffer(region) and plan.buffer(region).ring for region in stage.regions()):
+    rings = [plan.buffer(region).ring for region in stage.regions() if plan.is_buffer(region)]
+    rings += [plan.buffer(plan.slot_group(each.slots).buffer).ring for each in stage.announces]
+    if any(rings):
         found["ring"] = Definition("ring", Sym(stage.tasks.round.name) % Sym("BUFFER_NUM"))
     for group in plan.slots:
         for definition in _protocol_definitions(stage, group):

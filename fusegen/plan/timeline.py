@@ -30,7 +30,7 @@ def epochs(program: tuple[Node, ...], *, rounds: int, launches: int) -> Epochs:
                 case Run(stage) if current is not None:
                     result[launch, stage, current] = passed
                 case Run(stage):  # outside of the rounds: all of them at once
-                    result |= {(launch, stage, each): passed for each in range(rounds)}
+                    result.update({(launch, stage, each): passed for each in range(rounds)})
                 case Scope(_, body):
                     visit(body, launch, step, current)
                 case When(_, None, body):

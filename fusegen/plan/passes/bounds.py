@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from fusegen.plan.bounds import is_at_most, upper
 from fusegen.plan.evaluate import all_values
-from fusegen.plan.expr import Binary, Expr, NegativeValueError, Op, Ranges, Sym, evaluate, interval, substitute
+from fusegen.plan.expr import Binary, Expr, NegativeValueError, Op, Ranges, Sym, evaluate, interval, substitute, symbols
 from fusegen.plan.ir import KernelPlan
 from fusegen.plan.passes.budget import point_conditions
 from fusegen.plan.stages import Binding, Call, Definition, Stage
@@ -16,11 +16,16 @@ from fusegen.plan.tasks import buffer_coordinates, reads_sources, round_definiti
 def bound_defects(plan: KernelPlan) -> Iterator[str]:
     """For every shape, every coordinate is at most the last position of its axis; layouts are dense, so offsets fit."""
     fixed = {name: value for name, value in plan.names.items() if not _is_opaque(value)}
+    exact = _exact_quotients(plan)
+    positive = _positive(plan)
+    # Bounds of quotients help where one is divided again, and hinder where they cancel: either proof will do.
+    given = {d.name: substitute(d.at_most, fixed) for d in plan.definitions if d.at_most is not None}
     for stage in plan.stages:
-        uppers = _uppers(plan, stage, fixed)
+        proofs = [_uppers(plan, stage, fixed, known) for known in ({}, given)]
         for what, coordinate, extent in _coordinates(plan, stage):
-            bound = upper(substitute(coordinate, fixed), uppers)
-            if not is_at_most(bound, substitute(extent, fixed) - 1):
+            limit = substitute(substitute(extent, fixed) - 1, exact)
+            bounds = (substitute(upper(substitute(coordinate, fixed), uppers), exact) for uppers in proofs)
+            if not any(is_at_most(bound, limit, positive) for bound in bounds):
                 yield f"{stage.name}: {what} may leave its axis"
 
 
@@ -29,17 +34,44 @@ def _is_opaque(value: Expr) -> bool:
     return isinstance(value, Binary) and value.op in (Op.CDIV, Op.MIN, Op.FLOORDIV)
 
 
-def _uppers(plan: KernelPlan, stage: Stage, fixed: dict[str, Expr]) -> dict[str, Expr]:
+def _exact_quotients(plan: KernelPlan) -> dict[str, Expr]:
+    """Constants that are products: where `q = a // b` leaves no rest, a is q * b."""
+    constants = dict(plan.constants)
+    found: dict[str, Expr] = {}
+    for definition in plan.definitions:
+        match definition.value:
+            case Binary(Op.FLOORDIV, Sym(whole), Sym(part)) if whole in constants and part in constants:
+                if constants[whole] % constants[part] == 0:
+                    found[whole] = Sym(definition.name) * Sym(part)
+            case _:
+                pass
+    return found
+
+
+def _positive(plan: KernelPlan) -> frozenset[str]:
+    """Names that are at least 1 in every launch: constants, sizes (zero is a no-op), and their quotients rounded up."""
+    counts = {
+        definition.name
+        for definition in plan.definitions
+        if isinstance(definition.value, Binary) and definition.value.op is Op.CDIV
+    }
+    constants = {name for name, value in plan.constants if value > 0}
+    counts |= {name for whole in _exact_quotients(plan).values() for name in symbols(whole)}
+    return frozenset({"ranks", "cores", "vector_cores", *counts, *constants, *(d.name for d in plan.dimensions)})
+
+
+def _uppers(plan: KernelPlan, stage: Stage, fixed: dict[str, Expr], known: dict[str, Expr]) -> dict[str, Expr]:
     """The largest value of every name inside the stage's loop, in terms of the shape; masks bound tile positions."""
     loop = work_loop(plan, stage)
     tasks = stage.tasks
     uppers: dict[str, Expr] = {
+        **known,
         "rank": Sym("ranks") - 1,
         "step": Sym("ranks") - 1,
-        "work": substitute(loop.total, fixed) - 1,
         "launch": Sym("launches_counted"),
-        **{core: Sym(cores) - 1 for core, cores in CORES.items()},
+        **{core: substitute(Sym(cores), fixed) - 1 for core, cores in CORES.items()},
     }
+    uppers["work"] = upper(substitute(loop.total, fixed), uppers) - 1
     if tasks.round is not None:
         uppers[tasks.round.name] = tasks.round.extent - 1
     sources = (stage.partner,) if stage.partner and reads_sources(stage) else ()
@@ -96,7 +128,12 @@ def sign_defects(plan: KernelPlan) -> Iterator[str]:
         if conditions.empty():
             continue
         values = all_values(plan, conditions)
+        for definition in plan.definitions:
+            if definition.at_most is not None and values[definition.name] > evaluate(definition.at_most, values):
+                yield f"{definition.name} is more than its bound on {conditions.ranks} ranks"
         for stage in plan.stages:
+            if values[stage.tasks.index_total] == 0:  # nothing to do: with one rank there are no others
+                continue
             try:
                 ranges = _intervals(plan, stage, values)
                 yield from _count_defects(plan, stage, ranges)

@@ -71,7 +71,8 @@ def _value(expr: Expr | None, names: Mapping[str, int]) -> int:
 
 def _tile_defects(plan: KernelPlan, group: SlotGroup) -> Iterator[str]:
     """One slot for ready and credit: it starts and ends a launch at 0, and values of waiting cores differ."""
-    merged = any(stage.tasks.merged_rounds for stage in plan.stages)
+    users = [stage for stage in plan.stages if any(each.slots == group.name for each in (*stage.waits, *stage.announces))]
+    merged = any(stage.tasks.merged_rounds for stage in users)
     for blocks in relative_rounds(plan.buffer_num):
         uses = _uses(plan, group, blocks, launch=0)
         frees, readies = [use.free for use in uses], [use.ready for use in uses]

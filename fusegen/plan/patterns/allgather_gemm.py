@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fusegen.plan.expr import Const, Sym, cdiv, minimum
+from fusegen.plan.expr import Const, Expr, Sym, cdiv, minimum
 from fusegen.plan.ir import Buffer, KernelPlan, Tensor, TensorRole
 from fusegen.plan.layout import Axis, Layout
 from fusegen.plan.patterns.gemm import (
@@ -21,6 +21,7 @@ from fusegen.plan.patterns.gemm import (
     CUBE,
     PANEL,
     PANEL_ROWS,
+    PANELS,
     PVALUE,
     ROUNDS,
     TILE_COLUMNS,
@@ -165,6 +166,11 @@ def _mte(plan: KernelPlan, spec: AllGatherGemm) -> KernelPlan:
     return replace(plan, buffers=(gathered,), stages=(push, gemm), sizes=sizes)
 
 
+def _tile_piece(source: Expr) -> Piece:
+    """The slot of a GEMM tile row: transfers announce all rows of a panel."""
+    return Piece((source, TILE_ROW // PVALUE, TILE_ROW % PVALUE))
+
+
 def _udma(plan: KernelPlan, spec: AllGatherGemm) -> KernelPlan:
     gathered = Buffer(
         "gathered",
@@ -174,24 +180,23 @@ def _udma(plan: KernelPlan, spec: AllGatherGemm) -> KernelPlan:
         ),
         None,
         spec.dtype,
-        (Axis("source_rank", RANKS), Axis("tile_row", TILES_M)),
+        (Axis("source_rank", RANKS), Axis("panel", PANELS), Axis("tile_row", PVALUE)),
         signal="arrived",
     )
-    first_row = PANEL * PANEL_ROWS
     put = Stage(
         "put",
         Kind.PUT,
         replace(VECTORS, part=First(SENDERS)),
         Tasks("put_work", "total_put", None, (), Axis("shift", RANKS - 1, "other ranks")),
         Definition("target", (RANK + 1 + SHIFT) % RANKS, IN_TURN),
-        (TileAxis("m", first_row, "panel_rows", M),),
-        reads=(Access("a", Local(), (first_row, Const(0))),),
+        (TileAxis("m", PANEL * PANEL_ROWS, "panel_rows", M),),
+        reads=(Access("a", Local(), (Sym("m"), Const(0))),),
         writes=(
             Access(
                 "gathered",
                 Peer(TARGET),
-                (RANK, first_row, Const(0)),
-                Piece((RANK, PANEL * PVALUE), minimum(PVALUE, TILES_M - PANEL * PVALUE)),
+                (RANK, Sym("m"), Const(0)),
+                Piece((RANK, PANEL, Const(0)), PVALUE),
             ),
         ),
         inner=(ROUNDS,),
@@ -208,7 +213,7 @@ def _udma(plan: KernelPlan, spec: AllGatherGemm) -> KernelPlan:
             TileAxis("k", COMM_COLUMN * COMM_COLUMNS, "COMM_COLUMNS", K),
         ),
         reads=(Access("a", Local(), (Sym("m"), Sym("k"))),),
-        writes=(Access("gathered", Local(), (RANK, Sym("m"), Sym("k")), Piece((RANK, TILE_ROW))),),
+        writes=(Access("gathered", Local(), (RANK, Sym("m"), Sym("k")), _tile_piece(RANK)),),
         inner=(comm_rows, Axis("comm_column", COMM_BLOCKS_K, "columns")),
     )
     gemm = _gemm(
@@ -222,11 +227,11 @@ def _udma(plan: KernelPlan, spec: AllGatherGemm) -> KernelPlan:
             grid(spec),
         ),
         TileAxis("m", TILE_ROW * BLOCK_M, "BLOCK_M", M),
-        Access("gathered", Local(), (SOURCE, Sym("m"), Sym("k")), Piece((SOURCE, TILE_ROW))),
+        Access("gathered", Local(), (SOURCE, Sym("m"), Sym("k")), _tile_piece(SOURCE)),
     )
     sizes = (
         *panels(M),
-        Definition("tiles_m", cdiv(M, BLOCK_M)),
+        Definition("tiles_m", cdiv(M, BLOCK_M), at_most=PANELS * PVALUE),
         Definition("tile_comm_rows", BLOCK_M // COMM_ROWS),
         Definition("comm_blocks_k", cdiv(K, COMM_COLUMNS)),
         Definition("blocks_k", cdiv(K, Sym("BLOCK_K"))),

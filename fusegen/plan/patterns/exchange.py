@@ -297,22 +297,20 @@ def _block(exchange: Exchange, source: Expr) -> Piece:
 
 
 def _put(exchange: Exchange, others: Axis) -> Stage:
-    """Block by block to one target, each target from one core (guide 1.5)."""
-    row, _ = exchange.axes
-    first = row.origin
+    """Block by block to one target, each target from one core (guide 1.5). The row is the first one of the block."""
+    rows, _ = exchange.axes
     rest = tuple(Const(0) for _ in exchange.inner)
-    read = exchange.read(TARGET)
     zeros: dict[str, Expr] = {name: Const(0) for name in (exchange.column, *(h.name for h in _heads(exchange)))}
-    start = tuple(substitute(each, {exchange.row: first, **zeros}) for each in read)
+    start = tuple(substitute(each, zeros) for each in exchange.read(TARGET))
     return Stage(
         "put",
         Kind.PUT,
         Workers(Engine.VECTOR, AllCores(), First(SENDERS)),
         Tasks("put_work", "total_put", None, (), others),
         Definition("target", (RANK + 1 + SHIFT) % RANKS, IN_TURN),
-        (TileAxis(exchange.row, first, exchange.tile[0], exchange.rows),),
+        (replace(rows, local=None),),
         reads=(Access("a", Local(), start),),
-        writes=(Access("landing", Peer(TARGET), (RANK, first, *rest), _block(exchange, RANK)),),
+        writes=(Access("landing", Peer(TARGET), (RANK, Sym(exchange.row), *rest), _block(exchange, RANK)),),
         inner=(exchange.blocks,),
     )
 
@@ -371,7 +369,6 @@ def _packing(
         writes=(Access("packed", Local(), (TARGET, Sym(exchange.row), *exchange.position()), piece),),
         inner=exchange.items,
     )
-    row, _ = exchange.axes
     rest = tuple(Const(0) for _ in exchange.inner)
-    put = replace(put, reads=(Access("packed", Local(), (TARGET, row.origin, *rest), piece),))
+    put = replace(put, reads=(Access("packed", Local(), (TARGET, Sym(exchange.row), *rest), piece),))
     return (packed, *buffers), (pack, put, *others_stages)

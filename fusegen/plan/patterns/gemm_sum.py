@@ -40,6 +40,7 @@ from fusegen.plan.stages import Access, Definition, Kind, Local, Peer, Piece, St
 from fusegen.spec import GemmAllReduce, GemmReduceScatter
 
 OWNER = Sym("owner")
+TILE_COMM_ROWS, TILE_COMM_COLUMNS = Sym("tile_comm_rows"), Sym("tile_comm_columns")
 TILE_ROW, COMM_ROW, COMM_COLUMN = Sym("tile_row"), Sym("comm_row"), Sym("comm_column")
 OTHERS_FIRST = "The rows of the next rank first and the own ones last: ranks wait for different ones."
 
@@ -79,7 +80,9 @@ def compose_gemm_sum(
             *(chunks(M) if scattered else ()),
             *panels(share.most),
             Definition("blocks_k", cdiv(Sym("K"), Sym("BLOCK_K"))),
-            Definition("comm_blocks_n", cdiv(N, COMM_COLUMNS)),
+            Definition("tile_comm_rows", BLOCK_M // COMM_ROWS),
+            Definition("tile_comm_columns", BLOCK_N // COMM_COLUMNS),
+            Definition("comm_blocks_n", cdiv(N, COMM_COLUMNS), at_most=BLOCKS_N * TILE_COMM_COLUMNS),
         ),
         initial=("bias" if spec.bias else "zero") if atomic else None,
     )
@@ -133,7 +136,7 @@ def _reduce(spec: GemmReduceScatter | GemmAllReduce, share: Share) -> Stage:
         "total_reduce",
         ROUNDS,
         (
-            Axis("comm_row", PVALUE * (BLOCK_M // COMM_ROWS), "rows"),
+            Axis("comm_row", PVALUE * TILE_COMM_ROWS, "rows"),
             Axis("comm_column", Sym("comm_blocks_n"), "columns"),
         ),
         Axis("shift", RANKS, "ranks") if atomic else None,
@@ -144,7 +147,7 @@ def _reduce(spec: GemmReduceScatter | GemmAllReduce, share: Share) -> Stage:
     )
     columns = TileAxis("n", COMM_COLUMN * COMM_COLUMNS, "COMM_COLUMNS", N)
     # The GEMM tile that the communication tile lies in.
-    piece = Piece((SOURCE, COMM_ROW * COMM_ROWS // BLOCK_M, COMM_COLUMN * COMM_COLUMNS // BLOCK_N))
+    piece = Piece((SOURCE, COMM_ROW // TILE_COMM_ROWS, COMM_COLUMN // TILE_COMM_COLUMNS))
     partial = Access("partial", Peer(SOURCE), (RING, *owners, Sym("row_in_panel"), Sym("n")), piece)
     added = (Access("bias", Local(), (Sym("n"),)),) if spec.bias and not atomic else ()
     return Stage(
