@@ -39,7 +39,7 @@ INT32_LIMIT = 2**31
 
 
 class TensorRole(Enum):
-    """Whether the kernel reads or writes a user's tensor."""
+    """Who does what with a user's tensor: the kernel reads it, the kernel writes it, or only the launcher reads it."""
 
     INPUT = "input"
     OUTPUT = "output"
@@ -212,7 +212,8 @@ class Host:
     initial         what the output holds before the kernel adds to it: "zero", the name of a tensor of one row that is
                     copied to every row, or None where the kernel writes every element itself
     numbers_launch  the kernel needs to know whether an even or an odd number of launches went before
-    npu_split       the launcher refuses rank counts for which this split is no bijection of the ranks (guide 1.4)
+    npu_split       the launcher refuses rank counts for which this split of the rank order is no bijection (guide 1.4);
+                    the constant NPU_SPLIT has the same value
     """
 
     allocations: tuple[Allocation, ...]

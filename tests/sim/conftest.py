@@ -47,7 +47,11 @@ def process_group(heap):
     dist.destroy_process_group()
 
 
-def heap_bytes(*, ranks):
+def available_cores():
+    return NPUUtils().get_aivector_core_num()
+
+
+def heap_bytes(*, ranks, cores):
     return 1 << 20
 
 

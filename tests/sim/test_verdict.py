@@ -171,7 +171,7 @@ ONE_TILE = {"S": 1, "H": 1, "D": 1}
             "signal_ptr on rank 0: 120 bytes are allocated, the module declares 2 slots of 64 bytes",
         ),
         (
-            [('{"ring": BUFFER_NUM,', '{"ring": 2 * BUFFER_NUM,')],
+            [('"ring": BUFFER_NUM,', '"ring": 2 * BUFFER_NUM,')],
             "signal_ptr on rank 0: 128 bytes are allocated, the module declares 4 slots of 64 bytes",
         ),
     ],
