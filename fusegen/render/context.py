@@ -77,22 +77,35 @@ class ItemView:
 
 
 @dataclass(frozen=True, slots=True)
+class BatchView:
+    """A second work loop that announces what the first one stored: names of an item, its loops, names and slots."""
+
+    lines: tuple[Line, ...]
+    items: tuple[ItemView, ...]
+    tile: LevelView
+
+
+@dataclass(frozen=True, slots=True)
 class StageView:
     """One work loop.
 
-    kind        the template of the body
-    guard       condition under which a core takes part, or nothing
-    round       before and after the work loop
-    item        inside the work loop, around the loops over what an item carries
-    items       those loops
-    tile        inside of them, around the body
-    source      inside the body's loop over ranks
-    mask        of the tile that is moved, or written by a multiplication
-    accesses    reads, then writes
-    depth       the name, and the line, of the position in the inner loop of a multiplication
-    shape       of the accumulator
-    bias        how the accumulator starts
-    batch       a second loop with the announcements of all items, or nothing
+    kind             the template of the body
+    guard            condition under which a core takes part, or nothing
+    round            before and after the work loop
+    item             inside the work loop, around the loops over what an item carries
+    items            those loops
+    tile             inside of them, around the body
+    source           inside the body's loop over ranks
+    mask             of the tile that is moved, or written by a multiplication
+    reads, writes    the accesses
+    bias             what a sum starts with, or nothing
+    depth            positions in the inner loop of a multiplication
+    shape            of an accumulator
+    precision        how a multiplication rounds its inputs, where it must not
+    block_elements   of a block that is sent
+    batch            a second loop with the announcements of all items, or nothing
+    event            of the hand-over from the cube core, or nothing
+    first_announces  both vector cores run the loop, the first one announces
     """
 
     kind: str
@@ -108,14 +121,14 @@ class StageView:
     mask: Line | None
     reads: tuple[AccessView, ...]
     writes: tuple[AccessView, ...]
+    bias: AccessView | None
     depth: Line | None
     shape: str
-    bias: AccessView | None
-    batch: LevelView | None
-    hand_over: str | None
-    partner: str
-    block: Line | None
-    input_precision: str | None
+    precision: str | None
+    block_elements: str | None
+    batch: BatchView | None
+    event: str | None
+    first_announces: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
+from textwrap import indent
 
 import jinja2
 
@@ -14,7 +15,7 @@ from fusegen.render.lower import module_view
 @lru_cache(maxsize=4)
 def environment(templates: Path) -> jinja2.Environment:
     """Templates below `templates`; a name that a view does not have is an error, never an empty text."""
-    return jinja2.Environment(
+    created = jinja2.Environment(
         loader=jinja2.FileSystemLoader(templates),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -22,6 +23,13 @@ def environment(templates: Path) -> jinja2.Environment:
         keep_trailing_newline=True,
         autoescape=False,
     )
+    created.filters["nested"] = _nested
+    return created
+
+
+def _nested(text: str, levels: int = 1) -> str:
+    """Every line one level deeper; nothing stays nothing, so that blocks may be empty."""
+    return indent(text, 4 * levels * " ")
 
 
 def render(plan: KernelPlan, templates: Path) -> str:

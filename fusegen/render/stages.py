@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from fusegen.plan.expr import KERNEL, Binary, Const, Expr, Op, Sym, substitute, symbols, text
+from fusegen.plan.expr import KERNEL, Binary, Const, Expr, Op, Sym, minimum, symbols, text
 from fusegen.plan.ir import KernelPlan
 from fusegen.plan.layout import Layout
 from fusegen.plan.stages import (
@@ -25,6 +25,7 @@ from fusegen.plan.tasks import WorkLoop, buffer_coordinates, slot_coordinates, w
 from fusegen.render.context import (
     AccessView,
     AnnounceView,
+    BatchView,
     ItemView,
     LevelView,
     Line,
@@ -67,16 +68,16 @@ class Lowering:
             tile=self._level(Level.TILE, self._tile_lines(tile_names), batched=batched),
             source=self._level(Level.SOURCE, self._source_lines()),
             mask=self._tile_mask(),
-            reads=tuple(self._access(access) for access in reads) if stage.kind is not Kind.ANNOUNCE else (),
+            reads=tuple(self._access(access) for access in reads),
             writes=tuple(self._access(access) for access in stage.writes),
-            depth=self._depth(),
-            shape=self._shape(),
             bias=self._access(bias[0]) if bias else None,
+            depth=self._depth(),
+            shape=", ".join(axis.tile for axis in stage.tile[:2]),
+            precision="ieee" if self.plan.dtype == "float32" else None,
+            block_elements=text(self._block_elements(), KERNEL) if stage.kind is Kind.PUT else None,
             batch=self._batch(loop) if batched else None,
-            hand_over=None if stage.hand_over is None else "TILE_STORED",
-            partner=stage.partner.name if stage.partner else "",
-            block=self._block(),
-            input_precision="ieee" if self.plan.dtype == "float32" else None,
+            event=None if stage.hand_over is None else "TILE_STORED",
+            first_announces=stage.kind is Kind.ANNOUNCE,
         )
 
     # names
@@ -95,6 +96,8 @@ class Lowering:
         roots += [each for item in loop.items for each in (item.first, item.stop)]
         if stage.kind is Kind.GEMM:
             roots.append(Sym("blocks_k"))
+        if stage.kind is Kind.PUT:
+            roots.append(self._block_elements())
         if stage.workers.part:
             roots.append(stage.workers.part.count)
         names = frozenset().union(*(symbols(root) for root in roots))
@@ -148,15 +151,19 @@ class Lowering:
         (axis,) = self.stage.tile
         return Line(axis.index, text(axis.origin, KERNEL))
 
+    def _block_elements(self) -> Expr:
+        """Elements of the block that is sent: its rows, each as long as the distance between rows."""
+        (axis,) = self.stage.tile
+        (write,) = self.stage.writes
+        (row_stride,) = (stride for coordinate, stride in self._terms(write) if coordinate == Sym(axis.index))
+        return minimum(Sym(axis.tile), axis.stop - Sym(axis.index)) * row_stride
+
     def _depth(self) -> Line | None:
         """Positions along K, in the inner loop of a multiplication."""
         if self.stage.kind is not Kind.GEMM:
             return None
         (line,) = _axis_lines(self.stage.tile[2])
         return line
-
-    def _shape(self) -> str:
-        return ", ".join(axis.tile for axis in self.stage.tile[:2])
 
     # pointers
 
@@ -198,7 +205,7 @@ class Lowering:
         if tensor.contiguous:
             layout = Layout(tensor.axes)
             named = {axis.name: c for axis, c in zip(tensor.axes, access.coordinates, strict=True)}
-            return [(c, substitute(stride, {})) for c, stride in layout.offset(named)]
+            return list(layout.offset(named))
         return [(c, Sym(stride)) for c, stride in zip(access.coordinates, tensor.strides, strict=True)]
 
     def _access(self, access: Access) -> AccessView:
@@ -291,20 +298,22 @@ class Lowering:
             tuple(announce.comment.splitlines()),
         )
 
-    def _batch(self, loop: WorkLoop) -> LevelView:
+    def _batch(self, loop: WorkLoop) -> BatchView:
         """The second loop: names that the announcements need, and the announcements."""
         inside = [each for each in self.stage.announces if each.level in (Level.TILE, Level.ITEM)]
-        roots = self._signal_roots((), inside)
+        looped = any(each.level is Level.TILE for each in inside)
+        items = loop.items if looped else ()
+        roots = self._signal_roots((), inside) + [each for item in items for each in (item.first, item.stop)]
         names = _closed(frozenset().union(*(symbols(root) for root in roots)), loop.bindings)
         lines = [binding_line(binding) for binding in loop.bindings if set(_names(binding)) & names]
-        announces = []
-        named = self._named()
-        for announce in inside:
-            view = self._announce(announce)
-            if view.slot == SLOT and named is not None:
-                lines.append(Line(SLOT, text(self._slot(announce), KERNEL)))
-            announces.append(view)
-        return LevelView(tuple(lines), (), True, tuple(announces))
+        announces = tuple(self._announce(announce) for announce in inside)
+        slots = {text(self._slot(each), KERNEL) for each, view in zip(inside, announces, strict=True) if view.slot == SLOT}
+        tile = LevelView(tuple(Line(SLOT, slot) for slot in sorted(slots)), (), False, announces)
+        return BatchView(
+            tuple(lines),
+            tuple(ItemView(i.name, text(i.first, KERNEL), text(i.stop, KERNEL)) for i in items),
+            tile,
+        )
 
 
 def stage_view(plan: KernelPlan, stage: Stage) -> StageView:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from fusegen.plan.expr import Const, Expr, Sym, cdiv, minimum, substitute
 from fusegen.plan.facts import Dimension
-from fusegen.plan.ir import Buffer, KernelPlan, Launch, LaunchKind, Tensor
+from fusegen.plan.ir import DTYPE_BYTES, Buffer, KernelPlan, Launch, LaunchKind, Tensor
 from fusegen.plan.layout import Axis, Layout
 from fusegen.plan.patterns.parts import (
     BUFFER_NUM,
@@ -153,6 +153,7 @@ def compose_exchange(
         constants += (("BUFFER_NUM", spec.buffer_num),)
     sizes = exchange.sizes
     if spec.transport == "udma":
+        constants += (("ELEMENT_BYTES", DTYPE_BYTES[spec.dtype]),)
         base = Sym("cores" if spec.roles == "shared" else "role_cores")
         sizes += (Definition("senders", _senders(base)),)
     return KernelPlan(

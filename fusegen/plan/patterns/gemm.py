@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fusegen.plan.expr import Expr, Sym, cdiv
 from fusegen.plan.facts import Dimension
-from fusegen.plan.ir import Choices, KernelPlan, Launch, LaunchKind, Tensor, TensorRole
+from fusegen.plan.ir import DTYPE_BYTES, Choices, KernelPlan, Launch, LaunchKind, Tensor, TensorRole
 from fusegen.plan.layout import Axis
 from fusegen.plan.patterns.parts import split_constant, summed, verify_points, watchdog_seconds
 from fusegen.plan.stages import AllCores, Definition, Engine, Grid, TileAxis, VectorCores, Workers
@@ -56,7 +56,8 @@ def base_plan(name: str, spec: Gemm, choices: Choices, *, summary: str, dimensio
     rows, depth = dimensions
     swizzle = spec.swizzle.gemm
     offset = (("SWIZZLE_OFFSET", swizzle.offset),) if swizzle.order == "nz" else ()
-    ring = (("BUFFER_NUM", spec.buffer_num),) if spec.transport == "mte" else ()
+    mte = spec.transport == "mte"
+    transport = ("BUFFER_NUM", spec.buffer_num) if mte else ("ELEMENT_BYTES", DTYPE_BYTES[spec.dtype])
     return KernelPlan(
         name=name,
         pattern=spec.pattern,
@@ -74,7 +75,7 @@ def base_plan(name: str, spec: Gemm, choices: Choices, *, summary: str, dimensio
             ("COMM_ROWS", spec.comm_tile.rows),
             ("COMM_COLUMNS", spec.comm_tile.columns),
             ("PVALUE", spec.pvalue),
-            *ring,
+            transport,
             *offset,
             *split_constant(choices),
         ),
