@@ -72,31 +72,38 @@ def work_loop(plan: KernelPlan, stage: Stage) -> WorkLoop:
         loops: list[ItemLoop] = []
     else:
         bindings += _rank_bindings(stage, inside)
-        unpacked, loops = _unpacked(tasks, ITEM if tasks.items else Const(0))
+        unpacked, loops = _unpacked(tasks)
         bindings += unpacked
     bindings += stage.definitions
     loops += [ItemLoop(axis.name, Const(0), axis.extent) for axis in stage.inner]
     return WorkLoop(stage.workers.core(), Sym(tasks.index_total), stage.workers.cores(), tuple(bindings), tuple(loops))
 
 
+def _item(tasks: Tasks) -> Sym:
+    """Name of the item of a work index: the axis itself where there is only one to unpack."""
+    single = len(tasks.items) == 1 and tasks.granularity is Granularity.TILE
+    return Sym(tasks.items[0].name) if single else ITEM
+
+
 def _rank_bindings(stage: Stage, inside: Expr) -> list[Binding]:
     """The item, and the partner of the work index (guide 1.4)."""
     tasks = stage.tasks
+    item = _item(tasks)
     if tasks.rank is None:
-        return [Definition(ITEM.name, inside)]
+        return [Definition(item.name, inside)]
     ranks = tasks.rank.extent
     match tasks.order:
         case Interleaved() if not tasks.items:
             return _partner(stage, inside)
         case Interleaved(split=1):
-            return [Definition(ITEM.name, inside // ranks), *_partner(stage, (WORK + ITEM) % ranks)]
+            return [Definition(item.name, inside // ranks), *_partner(stage, (WORK + item) % ranks)]
         case Interleaved():
-            arguments = (WORK % ranks, ITEM, ranks, Sym("NPU_SPLIT"))
+            arguments = (WORK % ranks, item, ranks, Sym("NPU_SPLIT"))
             shift = Call((SHIFT,), "comm_swizzle", arguments, (ranks,))
-            return [Definition(ITEM.name, inside // ranks), shift, *_partner(stage, Sym(SHIFT))]
+            return [Definition(item.name, inside // ranks), shift, *_partner(stage, Sym(SHIFT))]
         case Sequential():
             of_one_rank = Sym(tasks.work) // ranks
-            return [Definition(ITEM.name, inside % of_one_rank), *_partner(stage, inside // of_one_rank)]
+            return [Definition(item.name, inside % of_one_rank), *_partner(stage, inside // of_one_rank)]
         case Grid():
             raise PlanDefect(f"{stage.name}: a grid has no single partner axis")
 
@@ -127,8 +134,11 @@ def _grid_bindings(stage: Stage, order: Grid, inside: Expr) -> list[Binding]:
     return bindings
 
 
-def _unpacked(tasks: Tasks, item: Expr) -> tuple[list[Binding], list[ItemLoop]]:
+def _unpacked(tasks: Tasks) -> tuple[list[Binding], list[ItemLoop]]:
     """Positions on the item axes, or loops over them where an item carries several."""
+    item = _item(tasks)
+    if item != ITEM:
+        return [], []
     bindings: list[Binding] = []
     loops: list[ItemLoop] = []
     for position, axis in enumerate(tasks.items):

@@ -95,7 +95,7 @@ class StageView:
     item             inside the work loop, around the loops over what an item carries
     items            those loops
     tile             inside of them, around the body
-    source           inside the body's loop over ranks
+    source           inside the body's loop over ranks, whose variable is `step`, under `source_comment`
     mask             of the tile that is moved, or written by a multiplication
     reads, writes    the accesses
     bias             what a sum starts with, or nothing
@@ -118,6 +118,8 @@ class StageView:
     items: tuple[ItemView, ...]
     tile: LevelView
     source: LevelView
+    step: str
+    source_comment: tuple[str, ...]
     mask: Line | None
     reads: tuple[AccessView, ...]
     writes: tuple[AccessView, ...]

@@ -9,6 +9,7 @@ from textwrap import indent
 import jinja2
 
 from fusegen.plan import KernelPlan
+from fusegen.render.fold import fold
 from fusegen.render.lower import module_view
 
 
@@ -34,4 +35,4 @@ def _nested(text: str, levels: int = 1) -> str:
 
 def render(plan: KernelPlan, templates: Path) -> str:
     """The module of `plan`: the same text for the same plan and templates, on every machine."""
-    return environment(templates).get_template("module.py.j2").render(module=module_view(plan))
+    return fold(environment(templates).get_template("module.py.j2").render(module=module_view(plan)))

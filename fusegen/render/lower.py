@@ -132,10 +132,10 @@ def _role_comment(plan: KernelPlan) -> str:
     if plan.launch.roles == 1:
         return ""
     first, second = (
-        " and ".join(s.name for s in plan.stages if s.workers.selection == Role(index, plan.launch.roles))
+        ", ".join(s.name for s in plan.stages if s.workers.selection == Role(index, plan.launch.roles))
         for index in range(plan.launch.roles)
     )
-    return f"Even cores {first}, odd cores {second}. An odd number of cores gives the first role one core more."
+    return f"Even cores: {first}; odd cores: {second}. The even ones are one more where the number of cores is odd."
 
 
 def _rows(plan: KernelPlan) -> list[Line]:

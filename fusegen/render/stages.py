@@ -67,6 +67,8 @@ class Lowering:
             items=tuple(ItemView(i.name, text(i.first, KERNEL), text(i.stop, KERNEL)) for i in loop.items),
             tile=self._level(Level.TILE, self._tile_lines(tile_names), batched=batched),
             source=self._level(Level.SOURCE, self._source_lines()),
+            step=self._step(),
+            source_comment=tuple(stage.partner.comment.splitlines()) if stage.partner else (),
             mask=self._tile_mask(),
             reads=tuple(self._access(access) for access in reads),
             writes=tuple(self._access(access) for access in stage.writes),
@@ -138,11 +140,17 @@ class Lowering:
         """The rank whose tile comes next, and its memory."""
         if self.stage.kind is not Kind.REDUCE or self.stage.partner is None:
             return []
-        lines = [binding_line(self.stage.partner)]
+        partner = self.stage.partner
+        lines = [] if self._step() == partner.name else [Line(partner.name, text(partner.value, KERNEL))]
         if self._slot_level() is Level.SOURCE:
             line = self._slot_line()
             lines += [line] if line else []
         return lines + self._remote_lines()
+
+    def _step(self) -> str:
+        """Variable of the loop over ranks: the rank itself where the order is the same on all ranks."""
+        partner = self.stage.partner
+        return partner.name if partner and partner.value == Sym("step") else "step"
 
     def _block(self) -> Line | None:
         """First row of the block that is sent."""

@@ -140,7 +140,7 @@ def _tile_reader(stage: Stage, buffer: Buffer, group: SlotGroup, *, batched: boo
 def _cover_arrivals(plan: KernelPlan, buffer: Buffer) -> KernelPlan:
     """One slot for each piece of a region that is written once in a launch: never reset, any number of waiters."""
     names = tuple(
-        (axis.name, f"{buffer.signal}_{axis.name}_slots") for axis in buffer.pieces[:-1]
+        (axis.name, f"{buffer.signal}_{axis.name.removesuffix('_rank')}") for axis in buffer.pieces[:-1]
     )
     protocol = Protocol(
         free=None,

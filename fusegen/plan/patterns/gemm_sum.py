@@ -104,7 +104,7 @@ def _gemm(spec: GemmReduceScatter | GemmAllReduce, share: Share) -> Stage:
         "m",
         share.first(OWNER) + PANEL * PANEL_ROWS,
         "BLOCK_M",
-        share.stop(OWNER),
+        share.stop(),
         offset=TILE_ROW * BLOCK_M,
         local="row_in_panel",
     )
@@ -124,6 +124,7 @@ def _gemm(spec: GemmReduceScatter | GemmAllReduce, share: Share) -> Stage:
                 Piece((RANK, TILE_ROW, Sym("block_n"))),
             ),
         ),
+        definitions=share.definitions(OWNER),
     )
 
 

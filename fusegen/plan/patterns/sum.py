@@ -62,8 +62,6 @@ class Share:
 
     rows     how many, on this rank
     most     how many at most, on any rank: the rounds walk over them
-    first    first row of a rank's share in A
-    stop     row of A behind a rank's share
     """
 
     rows: Expr
@@ -73,9 +71,13 @@ class Share:
         """First row of a rank's share in A."""
         return rank * RANK_ROWS if self.most == RANK_ROWS else 0 * rank
 
-    def stop(self, rank: Expr) -> Expr:
-        """Row of A behind a rank's share."""
-        return minimum((rank + 1) * RANK_ROWS, M) if self.most == RANK_ROWS else M
+    def stop(self) -> Expr:
+        """Row of A behind the partner's share."""
+        return Sym("stop") if self.most == RANK_ROWS else M
+
+    def definitions(self, rank: Expr) -> tuple[Definition, ...]:
+        """What `stop` is for a rank."""
+        return (Definition("stop", minimum((rank + 1) * RANK_ROWS, M)),) if self.most == RANK_ROWS else ()
 
 
 SCATTERED = Share(Sym("own_rows"), RANK_ROWS)
@@ -112,7 +114,7 @@ def compose_sum(name: str, spec: ReduceScatter | AllReduce, share: Share, *, sum
     )
     in_block = Sym("block_m") * Sym("TILE_M")
     columns = TileAxis("n", Sym("block_n") * Sym("TILE_N"), "TILE_N", N)
-    sent = TileAxis("m", share.first(TARGET) + in_block, "TILE_M", share.stop(TARGET), local=ROWS.name)
+    sent = TileAxis("m", share.first(TARGET) + in_block, "TILE_M", share.stop(), local=ROWS.name)
     kept = TileAxis("m", in_block, "TILE_M", share.rows, local=ROWS.name)
     position = Sym("rows"), Sym("n")
     push = Stage(
@@ -124,6 +126,7 @@ def compose_sum(name: str, spec: ReduceScatter | AllReduce, share: Share, *, sum
         (sent, columns),
         reads=(Access("a", Local(), (Sym("m"), Sym("n"))),),
         writes=(Access("peer", Peer(TARGET), (RING, RANK, *position), Piece((RANK, Sym("block_n")))),),
+        definitions=share.definitions(TARGET),
     )
     atomic = spec.reduce == "atomic"
     reduce = Stage(
