@@ -135,7 +135,7 @@ def _role_comment(plan: KernelPlan) -> str:
         ", ".join(s.name for s in plan.stages if s.workers.selection == Role(index, plan.launch.roles))
         for index in range(plan.launch.roles)
     )
-    return f"Even cores: {first}; odd cores: {second}. The even ones are one more where the number of cores is odd."
+    return f"Even cores: {first}; odd cores: {second}. An odd number gives the even ones one core more."
 
 
 def _rows(plan: KernelPlan) -> list[Line]:
