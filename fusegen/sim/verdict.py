@@ -52,23 +52,15 @@ def _host_errors(machine: Machine, failures: list[HostFailure]) -> tuple[HostErr
 
 def _host_error(machine: Machine, failures: list[HostFailure], waiting: list[str]) -> HostError:
     """The finding for hosts that raised at one line; `waiting` is what the others were left with."""
+    failures = sorted(failures, key=lambda failure: failure.actor.name.rank)
     first = failures[0]
     name, text = type(first.error).__name__, text_of(first.error)
-    texts = {text_of(failure.error): failure.actor.name.rank for failure in reversed(failures)}
-    others = [
-        f"; rank {rank}: {other}" for other, rank in sorted(texts.items(), key=lambda item: item[1]) if other != text
-    ]
-    more = f" and {len(others) - SHOWN_TEXTS} more" if len(others) > SHOWN_TEXTS else ""
-    ranks = tuple(sorted(failure.actor.name.rank for failure in failures))
+    ranks = tuple(failure.actor.name.rank for failure in failures)
     who = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks))}"
     location = machine.location_of_trace(first.error.__traceback__)
     at = f" at {location}" if location else ""
     left = f"; meanwhile {'; '.join(waiting)}" if waiting else ""
-    what = (
-        f"exited with status {text}{at}"
-        if name == "SystemExit"
-        else f"raised {name}{at}: {text}{''.join(others[:SHOWN_TEXTS])}{more}"
-    )
+    what = f"exited with status {text}{at}" if name == "SystemExit" else f"raised {name}{at}: {_texts(failures)}"
     frames = [
         frame
         for frame in traceback.extract_tb(first.error.__traceback__)
@@ -79,3 +71,14 @@ def _host_error(machine: Machine, failures: list[HostFailure], waiting: list[str
     if waiting:
         return LeakedCollective(message, actor, location, name, ranks, trace, tuple(waiting))
     return HostError(message, actor, location, name, ranks, trace)
+
+
+def _texts(failures: list[HostFailure]) -> str:
+    """What the errors say: the first one, and those that say something else with their ranks."""
+    ranks: dict[str, int] = {}
+    for failure in failures:
+        ranks.setdefault(text_of(failure.error), failure.actor.name.rank)
+    first, *others = ranks
+    shown = [first, *(f"rank {ranks[text]}: {text}" for text in others[:SHOWN_TEXTS])]
+    more = f" and {len(others) - SHOWN_TEXTS} more" if len(others) > SHOWN_TEXTS else ""
+    return "; ".join(shown) + more
