@@ -7,13 +7,9 @@ putmem and getmem. A notify is a single word: any engine carries it inside a nod
 from __future__ import annotations
 
 from enum import IntFlag
-from typing import Final
 
 from fusegen.sim.findings import Found, Unreachable
-from fusegen.targets import Target, target
-
-DEFAULT_TARGET: Final = target("Ascend910B3")
-DEFAULT_UDMA_TARGET: Final = target("Ascend950PR_9599")
+from fusegen.targets import Target
 
 
 class OpEngineType(IntFlag):
@@ -28,26 +24,14 @@ class OpEngineType(IntFlag):
 class Links:
     """What carries data between the ranks of one run. `engines` are those that a rank has initialised, by rank.
 
-    Ranks 0 to `ranks_per_node` - 1 are on node 0, the next ones on node 1, and so on.
+    `device` is that of every rank; None for one that has whatever engines the ranks initialise. Ranks 0 to
+    `ranks_per_node` - 1 are on node 0, the next ones on node 1, and so on.
     """
 
     def __init__(self, *, ranks_per_node: int, device: Target | None = None) -> None:
         self.ranks_per_node = ranks_per_node
         self.engines: dict[int, OpEngineType] = {}
-        self._device = device
-
-    @property
-    def device(self) -> Target:
-        """The device of every rank. Where the run names none: one with the engines that its ranks initialise."""
-        if self._device is not None:
-            return self._device
-        uses_udma = any(OpEngineType.UDMA in engines for engines in self.engines.values())
-        return DEFAULT_UDMA_TARGET if uses_udma else DEFAULT_TARGET
-
-    @property
-    def is_device_named(self) -> bool:
-        """The run names its device."""
-        return self._device is not None
+        self.device = device
 
     def node(self, rank: int) -> int:
         """The node that a rank is on."""

@@ -74,7 +74,7 @@ def run_program(
 ) -> Outcome:
     """Run a program on `ranks` ranks of `cores` vector cores each; everything that is wrong with it is a finding.
 
-    `target` is the device of every rank, by default one with the engines that the program initialises. A node has
+    `target` is the device of every rank, by default one that has the engines that the program initialises. A node has
     `ranks_per_node` ranks, by default all of them.
 
     Raises SimulationError for an impossible machine, and whatever FusegenError the program meets, such as Unsupported.

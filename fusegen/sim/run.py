@@ -59,10 +59,11 @@ def run_module(
     """Run the self-check of the module at `path`, host and device code, on `ranks` ranks of `cores` vector cores each.
 
     `seed` chooses the inputs, `schedule_seed` (by default the same) the order of actors where the schedule is random.
-    `target` names the device: by default Ascend910B3, or Ascend950PR_9599 once the module initialises UDMA. Nodes have
-    `ranks_per_node` ranks each, by default all of them. `record` asks for the schedule in the result. A watchdog of the
-    module writes to `dump_dir`, or to a temporary folder. `progress` is told the number of tiles stored, now and then;
-    `observers` receive every event.
+    `target` names the device, which decides whether there is UDMA: by default it has the engines that the module
+    initialises, as Ascend910B3 has without UDMA and Ascend950PR_9599 with it. Nodes have `ranks_per_node` ranks each,
+    by default all of them. `record` asks for the schedule in the result. A watchdog of the module writes to `dump_dir`,
+    or to a temporary folder. `progress` is told the number of tiles stored, now and then; `observers` receive every
+    event.
 
     Raises SimulationError for arguments that the module cannot be run with, UsageError for an unknown target, and
     Unsupported, by name, for a builtin that the simulator does not know. Everything that is wrong with the module is a

@@ -146,10 +146,10 @@ class Transfers:
 
 def target_has_udma(transfer: Transfer, transfers: Transfers) -> UdmaRule | None:
     """Applicable scope: a device of the 950 family."""
-    links = transfers.links
-    if not links.is_device_named or "udma" in links.device.engines:
+    device = transfers.links.device
+    if device is None or "udma" in device.engines:
         return None
-    return _broken(transfer, "target", "a target of the 950 family", f"{links.device.name}, which has no UDMA")
+    return _broken(transfer, "target", "a target of the 950 family", f"{device.name}, which has no UDMA")
 
 
 def udma_is_initialised(transfer: Transfer, transfers: Transfers) -> UdmaRule | None:
@@ -169,7 +169,10 @@ def size_fits(transfer: Transfer, transfers: Transfers) -> UdmaRule | None:
 
 
 def remote_address_is_not_mapped(transfer: Transfer, transfers: Transfers) -> UdmaRule | None:
-    """Constraint 1: remote memory is named by the own symmetric address, and not by what dl.symm_at returns."""
+    """Constraint 1: remote memory is named by the own symmetric address, and not by what dl.symm_at returns.
+
+    For the own rank dl.symm_at returns the own address, which is right here.
+    """
     parameter, pointer = transfer.symmetric
     if pointer.memory.rank == transfer.rank:
         return None

@@ -21,12 +21,17 @@ def verdict(
 ) -> tuple[Finding, ...]:
     """The findings that ended a run; none when every process ended by itself and without an error.
 
-    A host that raised before anything hung is the cause of what hangs after it. A host that raised while all programs
-    were stalled, such as a watchdog, is a consequence of the deadlock.
+    A host that raised before anything hung, or with nothing on its device that hangs, is the cause of what hangs after
+    it. A host that raised while all programs were stalled and its own kernel among them, such as a watchdog, is a
+    consequence of the deadlock.
     """
     if machine.finding is not None:
         return (names.decoded(machine.finding),)
-    causes = [failure for failure in machine.failures if not failure.stalled]
+    causes = [
+        failure
+        for failure in machine.failures
+        if not failure.stalled or not hosts.hosts[failure.actor.name.rank].device.running
+    ]
     blocked = machine.blocked()
     if causes:
         return _host_errors(machine, causes)

@@ -125,3 +125,29 @@ def test_a_launch_that_one_rank_refuses(signal_module: Path, mutant) -> None:
     assert isinstance(finding, LeakedCollective)
     assert (finding.exception, finding.ranks) == ("ValueError", (2,))
     assert "cores: expected 2 to 4 vector cores, got 1; meanwhile " in finding.message
+
+
+@pytest.mark.parametrize("pause", ["", "time.sleep(3)\n        "])
+def test_a_rank_that_fails_after_a_pause_is_still_the_cause(run_source, pause: str) -> None:
+    """Unlike a watchdog: nothing of its own hangs, and the others wait for it."""
+    call = f"if rank == 1:\n        {pause}refuse(rank)"
+    (finding,) = run_source(CHECKS.replace("CALL", call).replace("WAIT", "dist.barrier()"), ranks=3).findings
+    assert isinstance(finding, LeakedCollective)
+    assert (finding.exception, finding.ranks) == ("ValueError", (1,))
+    assert "rank 2 program on a slot at small.py" in finding.message
+
+
+def test_a_rank_that_fails_between_two_launches(signal_module: Path, mutant) -> None:
+    path = mutant(
+        signal_module,
+        (
+            "            launch(a, workspace, c=c)\n",
+            "            launch(a, workspace, c=c, cores=3 if workspace.rank == 2 and workspace.launches else 4)\n"
+            "            synchronize(workspace, dump_dir=dump_dir)\n",
+        ),
+        ("if not 2 <= cores <= available", "if not 2 <= cores <= available or cores == 3"),
+    )
+    (finding,) = run_module(path, ranks=3, cores=4, shape={"S": 64, "H": 1, "D": 8}, launches=2).findings
+    assert isinstance(finding, LeakedCollective)
+    assert (finding.exception, finding.ranks) == ("ValueError", (2,))
+    assert "got 3; meanwhile " in finding.message
