@@ -88,10 +88,11 @@ def size_for(
 ) -> Size:
     """The size of a run. Where the shape is None, the first verification point of the spec supplies what is None.
 
-    With a shape, cores are all of the target's and there is one launch, where these are None. Ranks are then the first
-    of that point's rank counts with which ranks communicate. Raises UsageError when the shape has other keys than the
-    pattern, or the cores do not suffice for the roles.
+    With a shape, cores are all of the target's (AI cores for a GEMM, vector cores otherwise) and there is one launch,
+    where these are None. Ranks are then the first of that point's rank counts with which ranks communicate. Raises
+    UsageError when the shape has other keys than the pattern, or the cores do not suffice for the roles.
     """
+    from fusegen.spec.fields import cores_of
     from fusegen.spec.rules import too_few_cores
     from fusegen.targets import TARGETS
 
@@ -101,7 +102,7 @@ def size_for(
     if shape is not None:
         check_shape_keys(shape, tuple(axes))
         axes = {axis: shape[axis] for axis in axes}
-        usual_cores, usual_launches = TARGETS[spec.target].vector_cores, 1
+        usual_cores, usual_launches = cores_of(spec, TARGETS[spec.target]), 1
     size = Size(
         ranks=default_ranks(point.ranks) if ranks is None else ranks,
         cores=usual_cores if cores is None else cores,

@@ -6,8 +6,6 @@ from typing import assert_never
 
 from fusegen.plan.expr import HOST, Expr, substitute, symbols, text
 from fusegen.plan.ir import (
-    Definition,
-    Granularity,
     KernelPlan,
     Launch,
     LaunchKind,
@@ -17,6 +15,7 @@ from fusegen.plan.ir import (
     TensorRole,
 )
 from fusegen.plan.layout import Axis
+from fusegen.plan.stages import Definition, Granularity
 from fusegen.plan.tasks import LAST_WAVE
 from fusegen.render.context import Line
 from fusegen.render.host_context import AllocationView, CoresView, HostView, SlotGroupView, SplitView, TensorView

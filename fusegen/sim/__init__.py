@@ -4,7 +4,7 @@ result = run_module(Path("generated/x.py"), ranks=2, cores=40, shape={"S": 2045,
 
 run       -> self_check (what a generated module is), program (machine set-up), verdict
 stand_ins -> host (triton, torch_npu, torch.distributed, shmem, time) and language (tl, dl, libshmem_device)
-language  -> values (affine, tiles, integers), memory, signals
+language  -> values (affine, tiles, integers), memory, signals, engines (and nodes), udma (its rules)
 machine   -> actors, schedule, events; device (cores, streams); findings, diagnosis
 
 Importing this package imports neither torch nor greenlet: `run_module` does when it is first used.
@@ -18,9 +18,11 @@ from fusegen.sim.findings import (
     Finding,
     HostError,
     IntegerOverflow,
+    LeakedCollective,
     MisalignedSlot,
     OutOfBounds,
     StepLimit,
+    UdmaRule,
     WrongValues,
 )
 from fusegen.sim.schedule import ScheduleName
@@ -34,6 +36,7 @@ __all__ = [
     "Finding",
     "HostError",
     "IntegerOverflow",
+    "LeakedCollective",
     "MisalignedSlot",
     "OutOfBounds",
     "Replay",
@@ -42,6 +45,7 @@ __all__ = [
     "ScheduleName",
     "SimulationError",
     "StepLimit",
+    "UdmaRule",
     "Unsupported",
     "WrongValues",
     "run_module",

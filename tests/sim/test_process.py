@@ -92,7 +92,7 @@ def check(rank, ranks):
             time.sleep(1)
 """
     (finding,) = run_source(source, ranks=2).findings
-    assert finding.kind == "HostError"
+    assert finding.kind == "LeakedCollective"
     assert "no luck; meanwhile rank 1 host in barrier" in finding.message
     assert run_source("def check(rank, ranks):\n    return 0.0\n").ok
 
