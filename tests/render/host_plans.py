@@ -139,7 +139,10 @@ class Toy:
         parameters = "".join(f"    {name},\n" for name in self.parameters())
         kernel = f"@triton.jit\ndef {plan.pattern}_kernel(\n{parameters}):{self.body}"
         return re.sub(
-            r"@triton\.jit\n.*?\n\n\n(?=def available_cores)", lambda _: f"{kernel}\n\n", text, flags=re.DOTALL
+            r"@triton\.jit\n.*?\n\n\n(?=def (?:_check_split|available_cores))",
+            lambda _: f"{kernel}\n\n",
+            text,
+            flags=re.DOTALL,
         )
 
     def parameters(self) -> list[str]:
@@ -168,6 +171,7 @@ def tensor(name: str, axes: str, *extents: Expr, role: TensorRole = TensorRole.I
 def toy(pattern: str, tensors: tuple[Tensor, ...], dimensions: str, host: Host, body: str, **options: object) -> Toy:
     """The plan is that of a reverse All2All but for what the host half reads."""
     exact = host.allocations[0].dtype != "float32" and "b" not in {each.name for each in tensors}
+    split = (("NPU_SPLIT", host.npu_split),) if host.npu_split > 1 else ()
     plan = replace(
         plan_of(sync="barrier", flatten="none", dtype="float16"),
         name=f"{pattern}_toy",
@@ -176,7 +180,7 @@ def toy(pattern: str, tensors: tuple[Tensor, ...], dimensions: str, host: Host, 
         tensors=tensors,
         host=host,
         definitions=DEFINITIONS,
-        constants=(("BLOCK", 32), *options.pop("constants", ())),  # type: ignore[misc]
+        constants=(("BLOCK", 32), *options.pop("constants", ()), *split),  # type: ignore[misc]
         tolerance=Tolerance(0.0, "moved: exact") if exact else Tolerance(2e-3, "summed in float32, rounded to float16"),
         launch=Launch(LaunchKind.VECTOR, roles=1),
     )
@@ -265,6 +269,7 @@ TOYS: dict[str, Toy] = {
     "reduce_scatter": reduction("reduce_scatter"),
     "allreduce": reduction("allreduce", numbered=True),
     "allreduce_zeroed": reduction("allreduce", initial="zero", dtype="float32"),
+    "allreduce_split": reduction("allreduce", npu_split=2),
     "allgather_gemm": allgather_gemm(bias=False),
     "allgather_gemm_bias": allgather_gemm(bias=True),
     "gemm_reduce_scatter": reduction("gemm_reduce_scatter"),

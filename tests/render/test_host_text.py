@@ -127,17 +127,6 @@ def test_modules_without_signals_have_no_slots() -> None:
     assert "def slot_axes(M: int, N: int, *, ranks: int, cores: int)" in TOYS["allgather"].text()
 
 
-@pytest.mark.skipif(not (ROOT / "templates/helpers/swizzle.py.j2").exists(), reason="no template for rank orders")
-def test_the_split_of_the_rank_order_is_checked() -> None:
-    toy = TOYS["allreduce"]
-    plan = replace(
-        toy.plan, host=replace(toy.plan.host, npu_split=2), constants=(*toy.plan.constants, ("NPU_SPLIT", 2))
-    )
-    text = Toy(plan, toy.body).text()
-    assert "def _check_split(ranks: int) -> None:" in text
-    assert "            _check_split(ranks)\n" in text
-
-
 def scope(toy: Toy, environment: dict[str, str], *names: str) -> dict[str, Any]:
     """Functions of a module that need nothing but their environment and math."""
     text = toy.text()
