@@ -42,7 +42,8 @@ class SlotNames:
         """Why the slots in use are not those declared; `size` is that of the memory in bytes.
 
         Used slots must be declared ones, and fill a box that starts at the first position of every axis: a shifted
-        address leaves a gap there.
+        address leaves a gap there. An axis that is named for ranks, `..._rank`, may leave out the own one: what a rank
+        has for itself need not be announced.
         """
         axes = self._axes.get(memory.name)
         if not axes or memory.has_plain_stores:
@@ -54,7 +55,8 @@ class SlotNames:
             message = f"{where}: {size} bytes are allocated, the module declares {declared} slots of {SLOT_BYTES} bytes"
             return SlotLayout(message, tensor=memory.name, rank=memory.rank)
         positions = [tuple(coordinate for _, coordinate in self._decoded(memory.name, slot).position) for slot in used]
-        box = product(*(range(len(set(column))) for column in zip(*positions, strict=True)))
+        columns = [set(column) for column in zip(*positions, strict=True)]
+        box = product(*(_first_positions(*each, memory.rank) for each in zip(axes.items(), columns, strict=True)))
         expected = [ravel_multi_index(position, tuple(axes.values())) for position in box]
         missing = [slot for slot in expected if slot not in set(used)]
         if not missing:
@@ -76,3 +78,10 @@ class SlotNames:
             rest, coordinate = divmod(rest, extent)
             position.append((axis, coordinate))
         return Slot(index, tuple(reversed(position)))
+
+
+def _first_positions(axis: tuple[str, int], used: set[int], rank: int) -> list[int]:
+    """The first positions of an axis, as many as are used; without the own rank, if it is not used, among ranks."""
+    name, extent = axis
+    leaves_out = name.endswith("_rank") and rank not in used
+    return [position for position in range(extent) if not (leaves_out and position == rank)][: len(used)]
