@@ -185,6 +185,8 @@ def _split_view(plan: KernelPlan) -> SplitView | None:
     tasks = plan.stages[0].tasks
     if tasks.granularity is Granularity.TILE:
         return None
+    if tasks.round is None or tasks.rank is None:
+        raise PlanDefect(f"{plan.stages[0].name}: expected rounds and ranks in tasks that fill the cores")
     merged = tasks.merged_rounds
     return SplitView(
         rounds=_of_shape(plan, tasks.round.extent) if merged else None,

@@ -233,7 +233,7 @@ class KernelError(Finding):
 class WrongValues(Finding):
     """The run ended, and `ranks` differ from the reference by more than `tolerance`.
 
-    `largest` is the largest absolute error; None where elements were never written, which counts as infinite.
+    `largest` is the largest error; None where elements were never written, which counts as infinite.
     """
 
     ranks: tuple[int, ...] = ()

@@ -28,7 +28,7 @@ CONTRACT: Final = ("process_group", "available_cores", "heap_bytes", "self_check
 class SelfCheck:
     """The self-check of the module at `path` on every rank. Each rank has a module object of its own, as in a process.
 
-    `errors` are the largest absolute errors by rank, infinite where NaN, and None for ranks that have not returned one.
+    `errors` are the largest errors by rank, infinite where NaN, and None for ranks that have not returned one.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class SelfCheck:
         with module.process_group(heap):
             error = module.self_check(**self._shape, **self._options)
         if not _is_number(error):
-            raise TypeError(f"self_check: expected the largest absolute error, a number, got {error!r}")
+            raise TypeError(f"self_check: expected the largest error, a number, got {error!r}")
         self.errors[rank] = math.inf if math.isnan(error) else float(error)
 
     def result(self) -> Finding | None:
@@ -84,7 +84,7 @@ class SelfCheck:
         largest = max(errors.values())
         advice = ": elements that were never written count as infinite" if math.isinf(largest) else ""
         return WrongValues(
-            f"{_ranks(wrong)} of {self._ranks}: expected an absolute error of at most {self._tolerance:g}, "
+            f"{_ranks(wrong)} of {self._ranks}: expected an error of at most {self._tolerance:g}, "
             f"got {largest:g}{advice}",
             ranks=wrong,
             largest=largest if math.isfinite(largest) else None,

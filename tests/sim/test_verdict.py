@@ -91,19 +91,19 @@ def check(rank, ranks):
 @pytest.mark.parametrize(
     ("result", "ranks", "largest", "text"),
     [
-        ("0.5 * rank", (1, 2), 1.0, "ranks 1, 2 of 3: expected an absolute error of at most 0, got 1"),
+        ("0.5 * rank", (1, 2), 1.0, "ranks 1, 2 of 3: expected an error of at most 0, got 1"),
         (
             "float('inf') if rank == 1 else 0.0",
             (1,),
             None,
-            "rank 1 of 3: expected an absolute error of at most 0, got inf: "
+            "rank 1 of 3: expected an error of at most 0, got inf: "
             "elements that were never written count as infinite",
         ),
         (
             "float('nan') if rank == 2 else 0.0",
             (2,),
             None,
-            "rank 2 of 3: expected an absolute error of at most 0, got inf: "
+            "rank 2 of 3: expected an error of at most 0, got inf: "
             "elements that were never written count as infinite",
         ),
     ],
@@ -140,7 +140,7 @@ def test_tiles_stored_in_the_wrong_place_are_wrong_values(signal_module: Path, m
         (
             "def check(rank, ranks):\n    return None\n",
             "HostError",
-            "ranks 0, 1 raised TypeError: self_check: expected the largest absolute error, a number, got None",
+            "ranks 0, 1 raised TypeError: self_check: expected the largest error, a number, got None",
         ),
         ("def check(rank, ranks)\n", "HostError", "ranks 0, 1 raised SyntaxError: expected ':' (small.py, line 5"),
     ],
