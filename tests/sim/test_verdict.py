@@ -96,15 +96,13 @@ def check(rank, ranks):
             "float('inf') if rank == 1 else 0.0",
             (1,),
             None,
-            "rank 1 of 3: expected an error of at most 0, got inf: "
-            "elements that were never written count as infinite",
+            "rank 1 of 3: expected an error of at most 0, got inf: elements that were never written count as infinite",
         ),
         (
             "float('nan') if rank == 2 else 0.0",
             (2,),
             None,
-            "rank 2 of 3: expected an error of at most 0, got inf: "
-            "elements that were never written count as infinite",
+            "rank 2 of 3: expected an error of at most 0, got inf: elements that were never written count as infinite",
         ),
     ],
 )
