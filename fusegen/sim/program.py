@@ -18,6 +18,7 @@ from fusegen.sim.heap import SymmetricHeap
 from fusegen.sim.host.process import Hosts
 from fusegen.sim.language.device import DeviceLanguage
 from fusegen.sim.machine import Machine
+from fusegen.sim.mix import CoreCount, CoreUnit
 from fusegen.sim.schedule import Schedule
 from fusegen.sim.slots import SlotNames
 from fusegen.sim.stand_ins import installed
@@ -63,12 +64,13 @@ def run_program(
     *,
     ranks: int,
     cores: int,
+    core_unit: CoreUnit = "vector",
     schedule: Schedule,
     step_limit: int = DEFAULT_STEP_LIMIT,
     progress: Callable[[int], None] | None = None,
     observers: Sequence[Observer] = (),
 ) -> Outcome:
-    """Run a program on `ranks` ranks of `cores` vector cores each; everything that is wrong with it is a finding.
+    """Run a program on `ranks` ranks of `cores` cores each, counted in `core_unit`; what is wrong with it is a finding.
 
     Raises SimulationError for an impossible machine, and whatever FusegenError the program meets, such as Unsupported.
     """
@@ -78,10 +80,11 @@ def run_program(
         raise SimulationError(f"cores: expected at least 1, got {cores}")
     machine = Machine(schedule, step_limit=step_limit, is_source=program.is_source)
     machine.events.observers.extend(observers)
-    hosts = Hosts(machine, ranks=ranks, cores=cores)
+    count = CoreCount(cores, core_unit)
+    hosts = Hosts(machine, ranks=ranks, cores=count)
     heap = SymmetricHeap(ranks=ranks)
     language = DeviceLanguage(machine, heap, on_tiles=progress)
-    with installed(machine, hosts, heap, language, cores=cores):
+    with installed(machine, hosts, heap, language, count):
         for rank in range(ranks):
             machine.spawn(Actor(ActorName(rank=rank, kind="host")), partial(program.start, rank))
         try:

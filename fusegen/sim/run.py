@@ -12,6 +12,7 @@ from pathlib import Path
 from fusegen.sim.errors import SimulationError
 from fusegen.sim.events import Observer
 from fusegen.sim.findings import Finding
+from fusegen.sim.mix import core_unit_of
 from fusegen.sim.program import DEFAULT_STEP_LIMIT, run_program
 from fusegen.sim.schedule import Schedule, ScheduleName, schedule_named
 from fusegen.sim.schedule.replay import Recorded, Replay
@@ -53,7 +54,9 @@ def run_module(
     progress: Callable[[int], None] | None = None,
     observers: Sequence[Observer] = (),
 ) -> RunResult:
-    """Run the self-check of the module at `path`, host and device code, on `ranks` ranks of `cores` vector cores each.
+    """Run the self-check of the module at `path`, host and device code, on `ranks` ranks of `cores` cores each.
+
+    `cores` counts AI cores where the module has a mix kernel, vector cores otherwise (see `mix.core_unit_of`).
 
     `seed` chooses the inputs, `schedule_seed` (by default the same) the order of actors where the schedule is random.
     `record` asks for the schedule in the result. A watchdog of the module writes to `dump_dir`, or to a temporary
@@ -78,6 +81,7 @@ def run_module(
             check,
             ranks=ranks,
             cores=cores,
+            core_unit=core_unit_of(path),
             schedule=recorder or strategy,
             step_limit=step_limit,
             progress=progress,

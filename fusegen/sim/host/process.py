@@ -13,6 +13,7 @@ import torch
 from fusegen.sim.actors import Actor
 from fusegen.sim.device import Device, Stream
 from fusegen.sim.machine import Machine
+from fusegen.sim.mix import CoreCount
 
 
 class Environment(UserDict[str, str]):
@@ -84,10 +85,12 @@ class Host:
 class Hosts:
     """The hosts of all ranks and the one that runs."""
 
-    def __init__(self, machine: Machine, *, ranks: int, cores: int) -> None:
+    def __init__(self, machine: Machine, *, ranks: int, cores: CoreCount) -> None:
         self._machine = machine
         self._in_force: Globals | None = None
-        self.hosts = [Host(Device(machine, rank=rank, cores=cores), ranks=ranks) for rank in range(ranks)]
+        vectors = 2 if cores.unit == "AI" else 1
+        devices = [Device(machine, rank=rank, cores=cores.number, vectors_per_core=vectors) for rank in range(ranks)]
+        self.hosts = [Host(device, ranks=ranks) for device in devices]
         machine.resumed = self.resume
 
     @property
