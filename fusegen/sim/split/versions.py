@@ -18,9 +18,10 @@ from pathlib import Path
 from types import FunctionType
 from typing import Final
 
+from fusegen.sim.actors import CoreType
 from fusegen.sim.split.kinds import Callees, definition_of
 from fusegen.sim.split.liveness import without_dead_code
-from fusegen.sim.split.placement import CoreType, Placement, place
+from fusegen.sim.split.placement import Placement, place
 
 ABSENT: Final = "_absent"
 HAND_OVER: Final = "_hand_over"
