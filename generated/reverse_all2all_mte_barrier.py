@@ -39,7 +39,7 @@ TOLERANCE = 0.0  # data is moved, not computed: bit-exact
 def reverse_all2all_kernel(
     a_ptr,  # [ranks * S, H, D], of this rank, any strides
     c_ptr,  # [S, ranks * H, D], of this rank, any strides
-    peer_ptr,  # symmetric [BUFFER_NUM, TILE_S, ranks * H, D]
+    peer_ptr,  # symmetric [BUFFER_NUM, ranks, TILE_S, H, D]
     rank,
     ranks,
     S,  # rows that each rank receives from each rank
@@ -65,8 +65,9 @@ def reverse_all2all_kernel(
     items_h = tl.cdiv(H, item_h)
     items_block_d = tl.cdiv(blocks_d, item_block_d)
     block_work = items_h * items_block_d * ranks
-    peer_row = ranks * H * D
-    peer_block = TILE_S * peer_row
+    peer_row = H * D
+    peer_rank = TILE_S * peer_row
+    peer_block = ranks * peer_rank
     rows = tl.arange(0, TILE_S)
 
     for block_s in range(blocks_s):
@@ -74,10 +75,10 @@ def reverse_all2all_kernel(
         for work in range(core, block_work, cores):
             item = work // ranks
             # Neighbouring cores write to neighbouring ranks, counted from this one: every link is in use.
-            target = (rank + work % ranks) % ranks
+            target = (rank + (work + item) % ranks) % ranks
             first_h = item // items_block_d * item_h
             first_block_d = item % items_block_d * item_block_d
-            peer = dl.symm_at(peer_ptr, target)
+            remote_peer = dl.symm_at(peer_ptr, target)
             s = block_s * TILE_S + rows
             for h in range(first_h, tl.minimum(first_h + item_h, H)):
                 for block_d in range(first_block_d, tl.minimum(first_block_d + item_block_d, blocks_d)):
@@ -85,8 +86,8 @@ def reverse_all2all_kernel(
                     mask = (s < S)[:, None] & (d < D)[None, :]
                     a_offset = (target * S + s)[:, None] * stride_as + h * stride_ah + d[None, :] * stride_ad
                     tile = tl.load(a_ptr + a_offset, mask=mask)
-                    peer_offset = ring * peer_block + rows[:, None] * peer_row + (rank * H + h) * D + d[None, :]
-                    tl.store(peer + peer_offset, tile, mask=mask)
+                    peer_offset = ring * peer_block + rank * peer_rank + rows[:, None] * peer_row + h * D + d[None, :]
+                    tl.store(remote_peer + peer_offset, tile, mask=mask)
 
         # Every tile of this round is in place, on every rank. No second barrier is needed: this
         # buffer is written again after the next round's barrier, which its readers reach after reading.
@@ -94,7 +95,7 @@ def reverse_all2all_kernel(
         for work in range(core, block_work, cores):
             item = work // ranks
             # In the order in which the other ranks count their targets: own tile first, then the rank before.
-            source = (rank + ranks - work % ranks) % ranks
+            source = (rank + ranks - (work + item) % ranks) % ranks
             first_h = item // items_block_d * item_h
             first_block_d = item % items_block_d * item_block_d
             s = block_s * TILE_S + rows
@@ -102,7 +103,7 @@ def reverse_all2all_kernel(
                 for block_d in range(first_block_d, tl.minimum(first_block_d + item_block_d, blocks_d)):
                     d = block_d * TILE_D + tl.arange(0, TILE_D)
                     mask = (s < S)[:, None] & (d < D)[None, :]
-                    peer_offset = ring * peer_block + rows[:, None] * peer_row + (source * H + h) * D + d[None, :]
+                    peer_offset = ring * peer_block + source * peer_rank + rows[:, None] * peer_row + h * D + d[None, :]
                     tile = tl.load(peer_ptr + peer_offset, mask=mask)
                     c_offset = s[:, None] * stride_cs + (source * H + h) * stride_ch + d[None, :] * stride_cd
                     tl.store(c_ptr + c_offset, tile, mask=mask)
@@ -144,7 +145,7 @@ def tensor_shapes(S: int, H: int, D: int, *, rank: int, ranks: int) -> dict[str,
 def symmetric_elements(S: int, H: int, D: int, *, ranks: int, cores: int) -> dict[str, int]:
     """Elements of each symmetric allocation, on every rank."""
     return {
-        "peer": BUFFER_NUM * TILE_S * ranks * H * D,
+        "peer": BUFFER_NUM * ranks * TILE_S * H * D,
     }
 
 

@@ -40,7 +40,7 @@ TOLERANCE = 0.0  # data is moved, not computed: bit-exact
 def reverse_all2all_kernel(
     a_ptr,  # [ranks * S, H, D], of this rank, any strides
     c_ptr,  # [S, ranks * H, D], of this rank, any strides
-    peer_ptr,  # symmetric [BUFFER_NUM, TILE_S, ranks * H, D]
+    peer_ptr,  # symmetric [BUFFER_NUM, ranks, TILE_S, H, D]
     signal_ptr,  # symmetric [BUFFER_NUM, ranks, H * blocks_d, SLOT_WORDS], int64
     rank,
     ranks,
@@ -62,7 +62,7 @@ def reverse_all2all_kernel(
 ):
     core = tl.program_id(0)
     cores = tl.num_programs(0)
-    # Even cores push, odd cores copy. An odd number of cores gives the first role one core more.
+    # Even cores: push; odd cores: copy. An odd number gives the even ones one core more.
     role = core % 2
     role_core = core // 2
     role_cores = (cores + 1 - role) // 2
@@ -73,8 +73,9 @@ def reverse_all2all_kernel(
     items_block_d = tl.cdiv(blocks_d, item_block_d)
     block_work = items_h * items_block_d * ranks
     total_work = blocks_s * block_work
-    peer_row = ranks * H * D
-    peer_block = TILE_S * peer_row
+    peer_row = H * D
+    peer_rank = TILE_S * peer_row
+    peer_block = ranks * peer_rank
     rank_slots = H * blocks_d
     ring_slots = ranks * rank_slots
     rows = tl.arange(0, TILE_S)
@@ -89,7 +90,7 @@ def reverse_all2all_kernel(
             use = block_s // BUFFER_NUM
             item = work % block_work // ranks
             # Neighbouring cores write to neighbouring ranks, counted from this one: every link is in use.
-            target = (rank + work % ranks) % ranks
+            target = (rank + (work + item) % ranks) % ranks
             first_h = item // items_block_d * item_h
             first_block_d = item % items_block_d * item_block_d
             remote_signal = dl.symm_at(signal_ptr, target)
@@ -98,13 +99,13 @@ def reverse_all2all_kernel(
             for h in range(first_h, tl.minimum(first_h + item_h, H)):
                 for block_d in range(first_block_d, tl.minimum(first_block_d + item_block_d, blocks_d)):
                     slot = (ring * ring_slots + rank * rank_slots + h * blocks_d + block_d) * SLOT_WORDS
+                    d = block_d * TILE_D + tl.arange(0, TILE_D)
                     token = dl.wait(remote_signal + slot, 1, "sys", "acquire", waitValue=2 * use)
                     peer = dl.consume_token(remote_peer, token)
-                    d = block_d * TILE_D + tl.arange(0, TILE_D)
                     mask = (s < S)[:, None] & (d < D)[None, :]
                     a_offset = (target * S + s)[:, None] * stride_as + h * stride_ah + d[None, :] * stride_ad
                     tile = tl.load(a_ptr + a_offset, mask=mask)
-                    peer_offset = ring * peer_block + rows[:, None] * peer_row + (rank * H + h) * D + d[None, :]
+                    peer_offset = ring * peer_block + rank * peer_rank + rows[:, None] * peer_row + h * D + d[None, :]
                     tl.store(peer + peer_offset, tile, mask=mask)
                     libshmem_device.fence()
                     dl.notify(signal_ptr + slot, target, 2 * use + 1)
@@ -116,18 +117,18 @@ def reverse_all2all_kernel(
             uses = tl.cdiv(blocks_s - ring, BUFFER_NUM)
             item = work % block_work // ranks
             # In the order in which the other ranks count their targets: own tile first, then the rank before.
-            source = (rank + ranks - work % ranks) % ranks
+            source = (rank + ranks - (work + item) % ranks) % ranks
             first_h = item // items_block_d * item_h
             first_block_d = item % items_block_d * item_block_d
             s = block_s * TILE_S + rows
             for h in range(first_h, tl.minimum(first_h + item_h, H)):
                 for block_d in range(first_block_d, tl.minimum(first_block_d + item_block_d, blocks_d)):
                     slot = (ring * ring_slots + source * rank_slots + h * blocks_d + block_d) * SLOT_WORDS
+                    d = block_d * TILE_D + tl.arange(0, TILE_D)
                     token = dl.wait(signal_ptr + slot, 1, "sys", "acquire", waitValue=2 * use + 1)
                     peer = dl.consume_token(peer_ptr, token)
-                    d = block_d * TILE_D + tl.arange(0, TILE_D)
                     mask = (s < S)[:, None] & (d < D)[None, :]
-                    peer_offset = ring * peer_block + rows[:, None] * peer_row + (source * H + h) * D + d[None, :]
+                    peer_offset = ring * peer_block + source * peer_rank + rows[:, None] * peer_row + h * D + d[None, :]
                     tile = tl.load(peer + peer_offset, mask=mask)
                     c_offset = s[:, None] * stride_cs + (source * H + h) * stride_ch + d[None, :] * stride_cd
                     tl.store(c_ptr + c_offset, tile, mask=mask)
@@ -171,7 +172,7 @@ def tensor_shapes(S: int, H: int, D: int, *, rank: int, ranks: int) -> dict[str,
 def symmetric_elements(S: int, H: int, D: int, *, ranks: int, cores: int) -> dict[str, int]:
     """Elements of each symmetric allocation, on every rank."""
     return {
-        "peer": BUFFER_NUM * TILE_S * ranks * H * D,
+        "peer": BUFFER_NUM * ranks * TILE_S * H * D,
         "signal": BUFFER_NUM * ranks * H * triton.cdiv(D, TILE_D) * SLOT_WORDS,
     }
 

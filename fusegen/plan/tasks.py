@@ -112,7 +112,7 @@ def _partner(stage: Stage, shift: Expr) -> list[Binding]:
     """The definition of the partner rank with `shift` put in."""
     if stage.partner is None:
         return []
-    value = substitute(stage.partner.value, {SHIFT: shift})
+    value = stage.partner.value if shift == Sym(SHIFT) else substitute(stage.partner.value, {SHIFT: shift})
     return [Definition(stage.partner.name, value, stage.partner.comment)]
 
 

@@ -161,6 +161,7 @@ class KernelView:
     has_vector_core: bool
     is_mix: bool
     needs_scope: bool
+    uses_dl: bool
     prologue: tuple[Line, ...]
     notes: tuple[str, ...]
     rows: tuple[Line, ...]

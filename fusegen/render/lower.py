@@ -10,7 +10,7 @@ from typing import assert_never
 from fusegen.plan.expr import KERNEL, Expr, Sym, symbols, text
 from fusegen.plan.ir import KernelPlan, Tensor, TensorRole
 from fusegen.plan.program import Barrier, Node, Rounds, Run, Scope, When
-from fusegen.plan.stages import Call, Definition, Granularity, Kind, Role, Stage, VectorCores
+from fusegen.plan.stages import Call, Definition, Granularity, Kind, Peer, Role, Stage, VectorCores
 from fusegen.plan.tasks import carried, round_definitions, work_loop
 from fusegen.render.context import KernelView, Line, NodeView, Parameter
 from fusegen.render.host import host_view
@@ -68,6 +68,7 @@ def _kernel_view(plan: KernelPlan) -> KernelView:
         role_comment=_role_comment(plan),
         has_vector_core=has_vector_core,
         is_mix=plan.is_mix,
+        uses_dl=bool(plan.slots) or any(_maps(stage) for stage in plan.stages),
         needs_scope=any(isinstance(node, Scope) for node in plan.program),
         prologue=tuple(binding_line(d) for d in plan.definitions if d.name in needed),
         notes=tuple(line for reason in dict.fromkeys(g.protocol.reason for g in plan.slots) for line in reason.splitlines()),
@@ -76,6 +77,12 @@ def _kernel_view(plan: KernelPlan) -> KernelView:
         helpers=tuple(sorted(calls)),
         kinds=tuple(sorted({view.kind for view in views.values()})),
     )
+
+
+def _maps(stage: Stage) -> bool:
+    """True when the stage maps another rank's memory."""
+    mapped = any(isinstance(access.place, Peer) for access in (*stage.reads, *stage.writes))
+    return mapped and stage.kind is not Kind.PUT
 
 
 def _needed(plan: KernelPlan) -> frozenset[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from greenlet import greenlet
 
@@ -12,6 +12,9 @@ from fusegen.sim.findings import ActorName
 if TYPE_CHECKING:
     from fusegen.sim.device import Kernel, LaunchKey, Stream
     from fusegen.sim.memory import Memory
+
+CoreType = Literal["cube", "vector"]
+"""The two kinds of core in an AI core, as the device language names them: the AIC, and both AIVs."""
 
 
 @dataclass(slots=True)  # not frozen, which would make every wait slower
@@ -44,9 +47,32 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class BarrierWait:
-    """A device barrier of one launch, until every program of it on every rank has arrived."""
+    """A device barrier of one launch, until every program of it on every rank has arrived.
+
+    `cubes` tells that it is barrier_all, which the AICs meet in, too.
+    """
 
     launch: LaunchKey
+    cubes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FlagWait:
+    """al.sync_block_wait: a flag between the core types of one AI core."""
+
+    event: int
+    sender: CoreType
+    receiver: CoreType
+
+    def __str__(self) -> str:
+        return f"event {self.event} ({self.sender} to {self.receiver})"
+
+
+@dataclass(frozen=True, slots=True)
+class TileWait:
+    """A tile that the core type `sender` of the same AI core computes and hands over."""
+
+    sender: CoreType
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +97,14 @@ class Sleep:
     until: float
 
 
-Wait = SlotWait | BarrierWait | StreamWait | CollectiveWait | Sleep
+Wait = SlotWait | BarrierWait | FlagWait | TileWait | StreamWait | CollectiveWait | Sleep
 
 
 class Actor:
     """One greenlet with its name.
 
     `number` counts the actors of a machine in the order of their creation. `waiting` is None while it can run.
-    `meetings` counts what it has done to be in step with others: notifies, waits, barriers.
+    `meetings` counts what it has done to be in step with others: notifies, waits, flags, barriers.
     Programs have a kernel and a position in its grid.
     """
 

@@ -37,7 +37,7 @@ class Kernel:
 
     `actors_per_program` are the cores that a program runs on: one AIV in a vector kernel. `unfinished` counts the
     actors of each running program that have not ended. `has_waited` tells that one of the programs had to wait for
-    another program, of this rank or another.
+    another program, of this rank or another. `at_end` is called when all actors of a program have ended.
     """
 
     key: LaunchKey
@@ -50,6 +50,7 @@ class Kernel:
     unfinished: dict[int, int] = field(default_factory=dict)
     has_waited: bool = False
     ended: list[Actor] = field(default_factory=list)
+    at_end: dict[int, Callable[[], None]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -60,9 +61,19 @@ class Kernel:
         return prod(self.grid)
 
     @property
+    def is_mix(self) -> bool:
+        """A program takes a whole AI core."""
+        return len(self.actors_per_program) > 1
+
+    @property
     def vector_actors(self) -> int:
         """AIVs of all programs: those who meet in barrier_all_vec."""
         return self.programs * self.actors_per_program.count("AIV")
+
+    @property
+    def actors(self) -> int:
+        """Actors of all programs: those who meet in barrier_all."""
+        return self.programs * len(self.actors_per_program)
 
     def position(self, program: int) -> tuple[int, int, int]:
         """Coordinates of a program in the grid."""
@@ -94,9 +105,13 @@ class Stream:
 
 
 class Device:
-    """The cores and the streams of one rank."""
+    """The cores and the streams of one rank.
 
-    def __init__(self, machine: Machine, *, rank: int, cores: int) -> None:
+    `cores` are vector cores, or AI cores with `vectors_per_core` = 2 vector cores each: a program of a vector kernel
+    takes one vector core, a program of a mix kernel all of an AI core.
+    """
+
+    def __init__(self, machine: Machine, *, rank: int, cores: int, vectors_per_core: int = 1) -> None:
         self._machine = machine
         self._events = machine.events
         self.rank = rank
@@ -105,7 +120,8 @@ class Device:
         self.running: list[Kernel] = []
         self.launches: Counter[str] = Counter()
         self._busy: dict[Stream, None] = {}
-        self._free = list(range(cores))
+        self._vectors_per_core = vectors_per_core
+        self._free = list(range(cores * vectors_per_core))
 
     @property
     def launched(self) -> int:
@@ -133,6 +149,10 @@ class Device:
         if self._events.observers:
             self._events.tell(Launched(*self._events.here(), kernel))
         self._submit(stream, kernel)
+
+    def cores_for(self, kernel: Kernel) -> int:
+        """How many programs of a kernel run at a time."""
+        return self.cores if kernel.is_mix else self.cores * self._vectors_per_core
 
     def streams(self) -> list[Stream]:
         """Streams with operations that have not finished."""
@@ -187,8 +207,25 @@ class Device:
 
     def _fill_cores(self) -> None:
         for kernel in self.running:
-            while self._free and kernel.started < kernel.programs:
-                self._start_program(kernel, heapq.heappop(self._free))
+            while kernel.started < kernel.programs and (core := self._taken(kernel)) is not None:
+                self._start_program(kernel, core)
+
+    def _taken(self, kernel: Kernel) -> int | None:
+        """Take the first free core of the kind that a program of the kernel needs; None when all are busy."""
+        if not kernel.is_mix or self._vectors_per_core == 1:
+            return heapq.heappop(self._free) if self._free else None
+        for core in range(self.cores):
+            units = self._units(kernel, core)
+            if all(unit in self._free for unit in units):
+                self._free = [unit for unit in self._free if unit not in units]
+                heapq.heapify(self._free)
+                return core
+        return None
+
+    def _units(self, kernel: Kernel, core: int) -> range:
+        """The vector cores that a program takes: one, or those of an AI core."""
+        width = self._vectors_per_core if kernel.is_mix else 1
+        return range(core * width, (core + 1) * width)
 
     def _start_program(self, kernel: Kernel, core: int) -> None:
         program = kernel.started
@@ -212,14 +249,16 @@ class Device:
         kernel.unfinished[program] -= 1
         if not kernel.unfinished[program]:
             del kernel.unfinished[program]
+            kernel.at_end.pop(program, lambda: None)()
             self._end_program(kernel, core)
 
     def _end_program(self, kernel: Kernel, core: int) -> None:
         kernel.finished += 1
-        heapq.heappush(self._free, core)
+        for unit in self._units(kernel, core):
+            heapq.heappush(self._free, unit)
         if kernel.finished == kernel.programs:
-            if kernel.has_waited and kernel.programs > self.cores:
-                self._machine.note(_not_resident(kernel, cores=self.cores))
+            if kernel.has_waited and kernel.programs > self.cores_for(kernel):
+                self._machine.note(_not_resident(kernel, cores=self.cores_for(kernel)))
             self.running.remove(kernel)
             self._finish_head(kernel.stream)
             self._start(kernel.stream)

@@ -8,91 +8,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
-from fusegen.sim.actors import Actor, BarrierWait, CollectiveWait, Sleep, SlotWait, StreamWait
-from fusegen.sim.device import Kernel, LaunchKey
-from fusegen.sim.findings import Blocked, Cause, Deadlock, Slot
+from fusegen.sim.actors import Actor, BarrierWait, CollectiveWait, FlagWait, Sleep, SlotWait, StreamWait, TileWait
+from fusegen.sim.findings import Blocked, Cause, Deadlock
 from fusegen.sim.heap import POISON_BYTE
-from fusegen.sim.host.process import Host, Hosts
 from fusegen.sim.machine import Machine
+from fusegen.sim.meetings import arrivals, barrier_incomplete, flag_not_set
 from fusegen.sim.memory import Memory
-from fusegen.sim.signals import DeviceBarrier, Signals, SlotRecord, value_at
-from fusegen.sim.slots import SlotNames
+from fusegen.sim.scene import Scene, StuckSlot, stuck_slot
 
 SHOWN_ACTORS: Final = 8
 SHOWN_SLOTS: Final = 4
 GUIDE_DEADLOCK: Final = "2.1"
 GUIDE_CREDIT: Final = "1.3"
-
-
-@dataclass(frozen=True, slots=True)
-class StuckSlot:
-    """A slot that `actor` waits for: what it holds, and the notify that it got last, None if there was none.
-
-    `lost` is that notify when a host has changed the slot since, which makes `record` None.
-    """
-
-    actor: Actor
-    memory: Memory
-    slot: Slot
-    wanted: int
-    actual: int
-    word_bytes: int
-    record: SlotRecord | None
-    lost: SlotRecord | None
-
-    def __str__(self) -> str:
-        return f"{self.memory.name} {self.slot} on rank {self.memory.rank}"
-
-    @property
-    def announcement(self) -> SlotRecord | None:
-        """The last write, if it announced data rather than returned a credit."""
-        return self.record if self.record is not None and self.record.announces else None
-
-
-class Scene:
-    """Everything the rules look at."""
-
-    def __init__(
-        self, machine: Machine, hosts: Hosts, signals: Signals, barrier: DeviceBarrier, names: SlotNames
-    ) -> None:
-        self.machine = machine
-        self.hosts = hosts.hosts
-        self.signals = signals
-        self.barriers = barrier.arrived
-        self.names = names
-        self.blocked = sorted(machine.blocked(), key=_order)
-        self.stuck = [
-            _stuck_slot(actor, actor.waiting, names) for actor in self.blocked if isinstance(actor.waiting, SlotWait)
-        ]
-
-    def where(self, actor: Actor) -> str:
-        """What an actor does now, with its line."""
-        if actor.greenlet.dead:
-            return f"{actor.name} has ended"
-        return f"{actor.name} waits at {self.machine.location_of(actor)}"
-
-
-def _order(actor: Actor) -> tuple[bool, int, int]:
-    """Programs before hosts, by rank and core."""
-    return actor.is_host, actor.name.rank, actor.name.core or 0
-
-
-def _stuck_slot(actor: Actor, wait: SlotWait, names: SlotNames) -> StuckSlot:
-    """The first slot of a wait that does not have its value."""
-    memory = wait.memory
-    values = {address: value_at(memory, address, wait.element_bytes) for address in wait.addresses()}
-    missing = [address for address, value in values.items() if value != wait.value]
-    address = missing[0] if missing else wait.address
-    record = lost = memory.records.get(address)
-    if record is not None and record.is_in_memory(memory, address):
-        lost = None
-    else:
-        record = None
-    slot = names.at(memory, address)
-    return StuckSlot(actor, memory, slot, wait.value, values[address], wait.element_bytes, record, lost)
 
 
 def diagnose(scene: Scene) -> Deadlock:
@@ -130,6 +59,10 @@ def _role(actor: Actor) -> str:
             return f"rank {actor.name.rank} host for its stream"
         case BarrierWait():
             return f"rank {actor.name.rank} program in a device barrier"
+        case FlagWait() as flag:
+            return f"rank {actor.name.rank} program for the flag of {flag}"
+        case TileWait(sender=sender):
+            return f"rank {actor.name.rank} program for a tile of the {sender} core"
         case _:
             return f"rank {actor.name.rank} program on a slot"
 
@@ -138,11 +71,15 @@ def _blocked(scene: Scene, actor: Actor) -> Blocked:
     location = scene.machine.location_of(actor)
     match actor.waiting:
         case SlotWait() as wait:
-            stuck = _stuck_slot(actor, wait, scene.names)
+            stuck = stuck_slot(actor, wait, scene.names)
             text = f"{stuck} to become {stuck.wanted}, it is {stuck.actual}"
             return Blocked(actor.name, location, text, slot=stuck.slot, wanted=stuck.wanted, actual=stuck.actual)
-        case BarrierWait(launch=launch):
-            return Blocked(actor.name, location, f"a device barrier ({_arrivals(scene, launch)})")
+        case BarrierWait() as barrier:
+            return Blocked(actor.name, location, f"a device barrier ({arrivals(scene, barrier)})")
+        case FlagWait() as flag:
+            return Blocked(actor.name, location, f"the flag of {flag}")
+        case TileWait(sender=sender):
+            return Blocked(actor.name, location, f"a tile of the {sender} core of its AI core")
         case CollectiveWait(name=name):
             return Blocked(actor.name, location, f"the other ranks in {name}")
         case _:
@@ -158,7 +95,7 @@ def residency(scene: Scene) -> Cause | None:
                 waiting = f"programs {first} to {last} start" if first < last else f"program {first} starts"
                 text = (
                     f"rank {host.rank} launched {kernel.programs} programs of {kernel.name} on "
-                    f"{host.device.cores} cores: {waiting} only when others end, which wait for them"
+                    f"{host.device.cores_for(kernel)} cores: {waiting} only when others end, which wait for them"
                 )
                 return Cause("residency", text, GUIDE_DEADLOCK)
     return None
@@ -309,45 +246,6 @@ def _unread(scene: Scene, memory: Memory, value: int) -> list[str]:
     ]
 
 
-def barrier_incomplete(scene: Scene) -> Cause | None:
-    """A device barrier that some programs have not reached: they ended, wait elsewhere, or never started."""
-    for launch, groups in scene.barriers.items():
-        arrived = {actor for actors in groups.values() for actor in actors}
-        missing = [entry for host in scene.hosts for entry in _not_arrived(scene, host, launch, arrived)]
-        more = f" and {len(missing) - SHOWN_SLOTS} more" if len(missing) > SHOWN_SLOTS else ""
-        text = f"{_arrivals(scene, launch)}; not there: {'; '.join(missing[:SHOWN_SLOTS])}{more}"
-        return Cause("barrier count mismatch", text, GUIDE_DEADLOCK)
-    return None
-
-
-def _not_arrived(scene: Scene, host: Host, launch: LaunchKey, arrived: set[Actor]) -> list[str]:
-    """Who of a rank is not at the barrier of a launch, and where it is instead."""
-    kernel = _kernel(host, launch)
-    if kernel is None:
-        others = ", ".join(running.name for running in host.device.running) or "no kernel"
-        return [f"rank {host.rank} runs {others}"]
-    missing = [scene.where(actor) for actor in kernel.ended]
-    missing += [scene.where(actor) for actor in scene.blocked if actor.kernel is kernel and actor not in arrived]
-    if kernel.started < kernel.programs:
-        missing.append(f"rank {host.rank} programs {kernel.started} to {kernel.programs - 1}, not started")
-    return missing
-
-
-def _kernel(host: Host, launch: LaunchKey) -> Kernel | None:
-    """The kernel of a launch, while it runs."""
-    return next((kernel for kernel in host.device.running if kernel.key == launch), None)
-
-
-def _arrivals(scene: Scene, launch: LaunchKey) -> str:
-    """How many vector cores of each rank have arrived at the barrier of a launch."""
-    counts = []
-    for host in scene.hosts:
-        kernel = _kernel(host, launch)
-        arrived = len(scene.barriers[launch].get(host.rank, []))
-        counts.append(f"rank {host.rank}: {arrived} of {kernel.vector_actors if kernel else '?'}")
-    return f"arrived: {', '.join(counts)}"
-
-
 def rank_behind(scene: Scene) -> Cause | None:
     """A rank that launched fewer kernels than others, and is not in a kernel now."""
     most = max(host.device.launched for host in scene.hosts)
@@ -389,6 +287,7 @@ RULES: Final[tuple[Callable[[Scene], Cause | None], ...]] = (
     wrong_credit,
     credit_not_returned,
     barrier_incomplete,
+    flag_not_set,
     producer_silent,
     announcement_not_read,
     rank_absent,

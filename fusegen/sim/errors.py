@@ -18,3 +18,25 @@ class Unsupported(FusegenError):
     def __init__(self, name: str, advice: str = "") -> None:
         super().__init__(f"{name}: expected a builtin that the simulator supports{f' ({advice})' if advice else ''}")
         self.name = name
+
+
+class Unsplittable(Unsupported):
+    """A mix kernel does something that the simulator cannot divide between AIC and AIVs. Nobody recovers.
+
+    `place` is file and line.
+    """
+
+    def __init__(self, name: str, place: str, reason: str) -> None:
+        FusegenError.__init__(self, f"{place}: {name}: {reason}")
+        self.name = name
+
+
+class Misplaced(FusegenError):
+    """An operation met a value that only the other core type has: an error of the simulator's split, or a value that
+    leaves an al.scope. Nobody recovers.
+    """
+
+    def __init__(self, operation: str) -> None:
+        super().__init__(
+            f"{operation}: expected a value of this core, got one that only the other core type of the AI core computes"
+        )

@@ -2,6 +2,7 @@
 
     Event = Read | Write | Atomic                                                   told just before they happen
           | Waited | TokenConsumed | Notified | Fenced | BarrierPassed              of programs
+          | Multiplied | FlagSet | FlagWaited | TileSent | TileReceived            of the cores of one AI core
           | Launched | ProgramStarted | ProgramEnded | Drained | HostCollective     of hosts and their kernels
 
 A run without observers builds no events: whoever tells one looks first whether anybody listens.
@@ -20,7 +21,7 @@ import numpy as np
 from fusegen.sim.affine import Affine
 
 if TYPE_CHECKING:
-    from fusegen.sim.actors import Actor, SlotWait, Token
+    from fusegen.sim.actors import Actor, CoreType, SlotWait, Token
     from fusegen.sim.device import Kernel, Stream
     from fusegen.sim.memory import Pointer
 
@@ -113,6 +114,50 @@ class BarrierPassed(Happening):
 
 
 @dataclass(frozen=True, slots=True)
+class Multiplied(Happening):
+    """tl.dot of a tile [rows, depth] by one [depth, columns]."""
+
+    rows: int
+    columns: int
+    depth: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FlagSet(Happening):
+    """al.sync_block_set. The actor's earlier stores have left its pipe."""
+
+    event: int
+    sender: CoreType
+    receiver: CoreType
+
+
+@dataclass(frozen=True, slots=True)
+class FlagWaited(Happening):
+    """al.sync_block_wait, satisfied now by `sets`: one of the AIC, or one of each AIV."""
+
+    event: int
+    sender: CoreType
+    receiver: CoreType
+    sets: tuple[FlagSet, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TileSent(Happening):
+    """The compiler hands a tile over to the core type `receiver`; `place` numbers such uses in a kernel."""
+
+    place: int
+    receiver: CoreType
+
+
+@dataclass(frozen=True, slots=True)
+class TileReceived(Happening):
+    """The actor has got the tile of `sent`."""
+
+    place: int
+    sent: TileSent
+
+
+@dataclass(frozen=True, slots=True)
 class Launched(Happening):
     """A host enqueued a kernel on `kernel.stream`."""
 
@@ -154,6 +199,11 @@ Event = (
     | Notified
     | Fenced
     | BarrierPassed
+    | Multiplied
+    | FlagSet
+    | FlagWaited
+    | TileSent
+    | TileReceived
     | Launched
     | ProgramStarted
     | ProgramEnded

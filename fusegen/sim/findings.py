@@ -1,8 +1,8 @@
 """What a simulation finds: immutable values that name the actor, the source line, the tensor and the slot.
 
     Finding = Deadlock | OutOfBounds | UseAfterFree | IntegerOverflow | DivisionByZero | StepLimit | MisalignedSlot
-            | NotSymmetric | InvalidPeer | Unreachable | UdmaRule | SlotLayout | CollectiveMismatch | HostError
-            | LeakedCollective | KernelError | WrongValues
+            | NotSymmetric | InvalidPeer | Unreachable | UdmaRule | SlotLayout | LeftoverFlag | CollectiveMismatch
+            | HostError | LeakedCollective | KernelError | WrongValues
 
 Inside the machine a finding travels as the exception `Found` from the place that notices it, which knows no actor, to
 the actor that was running, which adds who and where. `Found` never leaves `fusegen.sim`.
@@ -194,6 +194,16 @@ class SlotLayout(Finding):
     tensor: str = ""
     rank: int = 0
     slot: Slot | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeftoverFlag(Finding):
+    """A launch ended, and `count` sets of a flag between the core types of an AI core have not been waited for."""
+
+    event: int = 0
+    sender: str = ""
+    receiver: str = ""
+    count: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,11 +36,30 @@ OPERATORS: Final[Mapping[type[ast.operator], tuple[str, Callable[[Any, Any], Any
 def instrumented(function: FunctionType, *, tick: Callable[[], None]) -> Callable[..., Any]:
     """`function`, compiled again from its file with checked operators; it keeps its module's globals and defaults."""
     code = function.__code__
-    helpers: dict[str, Any] = {name: helper for name, helper in OPERATORS.values()}
-    helpers |= {"_tick": tick, "_cast": tiles.cast, "_counter": integers.counter, "_invert": integers.invert}
-    namespace: dict[str, Any] = {}
+    helpers = _helpers(tick)
     source = decode_source(Path(code.co_filename).read_bytes())
-    factory = _factory(source, code.co_filename, code.co_name, code.co_firstlineno, tuple(helpers))
+    return _bound(
+        _factory(source, code.co_filename, code.co_name, code.co_firstlineno, tuple(helpers)), function, helpers
+    )
+
+
+def instrumented_version(
+    function: FunctionType, version: ast.FunctionDef, *, tick: Callable[[], None], runtime: Mapping[str, Any]
+) -> Callable[..., Any]:
+    """As `instrumented`, of another text of the function, which may use the names in `runtime`. Changes the tree."""
+    path = function.__code__.co_filename
+    module = ast.parse(decode_source(Path(path).read_bytes()), path)
+    helpers = _helpers(tick) | dict(runtime)
+    return _bound(_compiled(module, version, path, tuple(helpers)), function, helpers)
+
+
+def _helpers(tick: Callable[[], None]) -> dict[str, Any]:
+    helpers: dict[str, Any] = {name: helper for name, helper in OPERATORS.values()}
+    return helpers | {"_tick": tick, "_cast": tiles.cast, "_counter": integers.counter, "_invert": integers.invert}
+
+
+def _bound(factory: CodeType, function: FunctionType, helpers: Mapping[str, Any]) -> Callable[..., Any]:
+    namespace: dict[str, Any] = {}
     exec(factory, function.__globals__, namespace)
     result: FunctionType = namespace["_factory"](**helpers)
     result.__defaults__ = function.__defaults__
@@ -52,10 +71,14 @@ def instrumented(function: FunctionType, *, tick: Callable[[], None]) -> Callabl
 def _factory(source: str, path: str, name: str, line: int, helpers: tuple[str, ...]) -> CodeType:
     """Code that defines `_factory(helpers) -> the instrumented function`, so that helpers are closure variables."""
     module = ast.parse(source, path)
+    return _compiled(module, find_definition(module, path, name, line), path, helpers)
+
+
+def _compiled(module: ast.Module, definition: ast.FunctionDef, path: str, helpers: tuple[str, ...]) -> CodeType:
+    """Code that defines `_factory`; the names that `module` binds are constants unless the function binds them."""
     module_names = {name for node in module.body for name in _assigned(node)}
-    definition = _definition(module, path, name, line)
     definition = _Instrument(_constants(definition, module_names)).function(definition)
-    factory = ast.parse(f"def _factory({', '.join(helpers)}): return {name}").body[0]
+    factory = ast.parse(f"def _factory({', '.join(helpers)}): return {definition.name}").body[0]
     assert isinstance(factory, ast.FunctionDef)
     for node in ast.walk(factory):
         ast.copy_location(node, definition)
@@ -63,8 +86,8 @@ def _factory(source: str, path: str, name: str, line: int, helpers: tuple[str, .
     return compile(ast.fix_missing_locations(ast.Module([factory], [])), path, "exec")
 
 
-def _definition(module: ast.Module, path: str, name: str, line: int) -> ast.FunctionDef:
-    """The tree of the function; `line` is that of its first decorator."""
+def find_definition(module: ast.Module, path: str, name: str, line: int) -> ast.FunctionDef:
+    """The tree of a function in its module's; `line` is that of its first decorator."""
     for node in ast.walk(module):
         if isinstance(node, ast.FunctionDef) and node.name == name:
             first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])

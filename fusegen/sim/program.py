@@ -19,6 +19,7 @@ from fusegen.sim.heap import SymmetricHeap
 from fusegen.sim.host.process import Hosts
 from fusegen.sim.language.device import DeviceLanguage
 from fusegen.sim.machine import Machine
+from fusegen.sim.mix import CoreCount, CoreUnit
 from fusegen.sim.schedule import Schedule
 from fusegen.sim.slots import SlotNames
 from fusegen.sim.stand_ins import installed
@@ -65,6 +66,7 @@ def run_program(
     *,
     ranks: int,
     cores: int,
+    core_unit: CoreUnit = "vector",
     schedule: Schedule,
     target: Target | None = None,
     ranks_per_node: int | None = None,
@@ -72,7 +74,7 @@ def run_program(
     progress: Callable[[int], None] | None = None,
     observers: Sequence[Observer] = (),
 ) -> Outcome:
-    """Run a program on `ranks` ranks of `cores` vector cores each; everything that is wrong with it is a finding.
+    """Run a program on `ranks` ranks of `cores` cores each, counted in `core_unit`; what is wrong with it is a finding.
 
     `target` is the device of every rank, by default one that has the engines that the program initialises. A node has
     `ranks_per_node` ranks, by default all of them.
@@ -90,10 +92,11 @@ def run_program(
         )
     machine = Machine(schedule, step_limit=step_limit, is_source=program.is_source)
     machine.events.observers.extend(observers)
-    hosts = Hosts(machine, ranks=ranks, cores=cores, ranks_per_node=ranks_per_node)
+    count = CoreCount(cores, core_unit)
+    hosts = Hosts(machine, ranks=ranks, cores=count, ranks_per_node=ranks_per_node)
     heap = SymmetricHeap(ranks=ranks, links=Links(ranks_per_node=ranks_per_node, device=target))
     language = DeviceLanguage(machine, heap, on_tiles=progress)
-    with installed(machine, hosts, heap, language, cores=cores):
+    with installed(machine, hosts, heap, language, count):
         for rank in range(ranks):
             machine.spawn(Actor(ActorName(rank=rank, kind="host")), partial(program.start, rank))
         try:

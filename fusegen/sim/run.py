@@ -12,6 +12,7 @@ from pathlib import Path
 from fusegen.sim.errors import SimulationError
 from fusegen.sim.events import Observer
 from fusegen.sim.findings import Finding
+from fusegen.sim.mix import core_unit_of
 from fusegen.sim.program import DEFAULT_STEP_LIMIT, run_program
 from fusegen.sim.schedule import Schedule, ScheduleName, schedule_named
 from fusegen.sim.schedule.replay import Recorded, Replay
@@ -56,7 +57,9 @@ def run_module(
     progress: Callable[[int], None] | None = None,
     observers: Sequence[Observer] = (),
 ) -> RunResult:
-    """Run the self-check of the module at `path`, host and device code, on `ranks` ranks of `cores` vector cores each.
+    """Run the self-check of the module at `path`, host and device code, on `ranks` ranks of `cores` cores each.
+
+    `cores` counts AI cores where the module has a mix kernel, vector cores otherwise (see `mix.core_unit_of`).
 
     `seed` chooses the inputs, `schedule_seed` (by default the same) the order of actors where the schedule is random.
     `target` names the device, which decides whether there is UDMA: by default it has the engines that the module
@@ -85,6 +88,7 @@ def run_module(
             check,
             ranks=ranks,
             cores=cores,
+            core_unit=core_unit_of(path),
             schedule=recorder or strategy,
             target=target_named(target) if target else None,
             ranks_per_node=ranks_per_node,

@@ -14,7 +14,6 @@ from types import CodeType
 from typing import Final
 
 from fusegen.sim.actors import Actor, BarrierWait, SlotWait
-from fusegen.sim.device import LaunchKey
 from fusegen.sim.events import BarrierPassed, Notified, Waited
 from fusegen.sim.findings import Found, MisalignedSlot, Slot
 from fusegen.sim.machine import Machine
@@ -178,15 +177,16 @@ def is_satisfied(wait: SlotWait) -> bool:
 class DeviceBarrier:
     """barrier_all_vec: every vector core of every program of one launch, on every rank, whether it has started or not.
 
-    `arrived` has the actors that wait at each open barrier, by launch and rank.
+    barrier_all is one that the cube cores meet in, too. `arrived` has the actors that wait at each open barrier, by
+    what they wait for and by rank.
     """
 
     def __init__(self, machine: Machine, *, ranks: int) -> None:
         self._machine = machine
         self._ranks = ranks
-        self.arrived: dict[LaunchKey, dict[int, list[Actor]]] = {}
+        self.arrived: dict[BarrierWait, dict[int, list[Actor]]] = {}
 
-    def wait(self) -> None:
+    def wait(self, *, cubes: bool = False) -> None:
         """Park the current actor until the barrier opens; the last one to arrive opens it."""
         actor = self._machine.current
         kernel = actor.kernel
@@ -194,12 +194,13 @@ class DeviceBarrier:
             raise TypeError("barrier_all_vec: expected a call inside a kernel")
         kernel.has_waited = True
         actor.meetings += 1
-        groups = self.arrived.setdefault(kernel.key, {})
+        wait = BarrierWait(kernel.key, cubes)
+        groups = self.arrived.setdefault(wait, {})
         groups.setdefault(actor.name.rank, []).append(actor)
-        if len(groups) < self._ranks or not all(map(_is_complete, groups.values())):
-            self._machine.park(BarrierWait(kernel.key))
+        if len(groups) < self._ranks or not all(_is_complete(group, cubes) for group in groups.values()):
+            self._machine.park(wait)
             return
-        del self.arrived[kernel.key]
+        del self.arrived[wait]
         actors = tuple(other for group in groups.values() for other in group)
         events = self._machine.events
         if events.observers:
@@ -209,6 +210,6 @@ class DeviceBarrier:
                 self._machine.wake(other)
 
 
-def _is_complete(arrived: list[Actor]) -> bool:
+def _is_complete(arrived: list[Actor], cubes: bool) -> bool:
     kernel = arrived[0].kernel
-    return kernel is not None and len(arrived) == kernel.vector_actors
+    return kernel is not None and len(arrived) == (kernel.actors if cubes else kernel.vector_actors)

@@ -17,12 +17,14 @@ from fusegen.sim.heap import SymmetricHeap
 from fusegen.sim.host.clock import time_module
 from fusegen.sim.host.collectives import Distributed, Rendezvous
 from fusegen.sim.host.process import Globals, Hosts
+from fusegen.sim.host.programs import Programs
 from fusegen.sim.host.shmem import Shmem
 from fusegen.sim.host.tensors import NpuMode, is_on_device
 from fusegen.sim.host.torch_npu import Npu
 from fusegen.sim.host.triton import Triton, npu_utils
 from fusegen.sim.language.device import DeviceLanguage
 from fusegen.sim.machine import Machine
+from fusegen.sim.mix import CoreCount
 
 _MISSING = object()
 
@@ -42,7 +44,7 @@ class StandIn(ModuleType):
 
 
 def modules(
-    machine: Machine, hosts: Hosts, heap: SymmetricHeap, language: DeviceLanguage, *, cores: int
+    machine: Machine, hosts: Hosts, heap: SymmetricHeap, language: DeviceLanguage, cores: CoreCount
 ) -> dict[str, Any]:
     """Stand-in modules by their full name, each an attribute of its parent."""
     rendezvous = Rendezvous(machine, hosts)
@@ -51,10 +53,10 @@ def modules(
         "time": time_module(machine),
         "torch.npu": Npu(machine, hosts).table(),
         "torch_npu": {},
-        "triton": Triton(machine, hosts, heap).table(),
+        "triton": Triton(Programs(machine, language), hosts, heap).table(),
         "triton.backends": {},
         "triton.backends.ascend": {},
-        "triton.backends.ascend.driver": {"NPUUtils": npu_utils(vector_cores=cores)},
+        "triton.backends.ascend.driver": {"NPUUtils": npu_utils(vector_cores=cores.vector, ai_cores=cores.ai)},
         "triton.language": language.triton_language(),
         "triton.language.extra": {},
         "triton.language.extra.cann": {},
@@ -75,10 +77,10 @@ def modules(
 
 @contextmanager
 def installed(
-    machine: Machine, hosts: Hosts, heap: SymmetricHeap, language: DeviceLanguage, *, cores: int
+    machine: Machine, hosts: Hosts, heap: SymmetricHeap, language: DeviceLanguage, cores: CoreCount
 ) -> Iterator[None]:
     """Install all stand-ins; on leaving, modules, torch and what a process can set globally are as before."""
-    stand_ins = modules(machine, hosts, heap, language, cores=cores)
+    stand_ins = modules(machine, hosts, heap, language, cores)
     distributed = stand_ins.pop("torch.distributed")
     with ExitStack() as stack:
         stack.enter_context(_items(sys.modules, stand_ins))

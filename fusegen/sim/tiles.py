@@ -10,9 +10,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from fusegen.sim import dtypes
+from fusegen.sim import casts, dtypes
 from fusegen.sim.affine import Affine, BoxMask, Shape, expand_axes
 from fusegen.sim.dtypes import DType
+from fusegen.sim.elsewhere import ELSEWHERE
+from fusegen.sim.errors import Misplaced
 from fusegen.sim.findings import DivisionByZero, Found
 from fusegen.sim.integers import INT32_MAX, INT32_MIN, Int64, negative_division, overflow
 
@@ -49,7 +51,7 @@ class Tile:
         if bitcast:
             return wrap(self.data.view(dtype.numpy), dtype)
         with np.errstate(invalid="ignore", over="ignore"):
-            return wrap(self.data.astype(dtype.numpy), dtype, self.is_index and dtype.is_int())
+            return wrap(casts.cast(self.data, dtype.numpy), dtype, self.is_index and dtype.is_int())
 
     def to_tile(self) -> Tile:
         return self
@@ -118,6 +120,8 @@ def dense(value: Any) -> Tile:
     if isinstance(value, bool | int | float):
         dtype = scalar_dtype(value)
         return Tile(np.asarray(value, dtype.numpy), dtype, dtype.is_int())
+    if value is ELSEWHERE:
+        raise Misplaced("an operation on tiles")
     raise TypeError(f"expected a number or a tile, got {type(value).__name__}")
 
 

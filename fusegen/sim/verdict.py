@@ -6,10 +6,11 @@ import traceback
 from pathlib import Path
 from typing import Final
 
-from fusegen.sim.diagnosis import Scene, diagnose, waits_of
+from fusegen.sim.diagnosis import diagnose, waits_of
 from fusegen.sim.findings import Finding, HostError, LeakedCollective, Location, StepLimit
 from fusegen.sim.host.process import Hosts
 from fusegen.sim.machine import STALL_SECONDS, HostFailure, Machine, text_of
+from fusegen.sim.scene import Scene
 from fusegen.sim.signals import DeviceBarrier, Signals
 from fusegen.sim.slots import SlotNames
 

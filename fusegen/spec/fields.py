@@ -78,7 +78,7 @@ Extent = Annotated[int, Field(ge=0), Says("a whole number of at least 0")]
 A_TILE_SIZE: Final = f"a power of two between {TILE_SIZES[0]} and {TILE_SIZES[-1]}"
 SOME_COMM_ROWS: Final = f"a power of two between {COMM_ROWS[0]} and {COMM_ROWS[-1]}"
 BLOCKS: Final = "Triton blocks are powers of two"
-CHOICES: Final[dict[str, JsonValue]] = {"enum": list(TILE_SIZES)}
+TILE_CHOICES: Final[dict[str, JsonValue]] = {"enum": list(TILE_SIZES)}
 """What the JSON Schema adds for a tile size."""
 
 

@@ -12,9 +12,9 @@ from pydantic import Field
 from fusegen.spec.fields import (
     A_TILE_SIZE,
     BLOCKS,
-    CHOICES,
     COMM_ROWS,
     SOME_COMM_ROWS,
+    TILE_CHOICES,
     CommRows,
     Dtype,
     Extent,
@@ -38,15 +38,15 @@ class GemmTile(SpecModel):
     """The piece of C that one cube core computes at a time, and the depth of one step of it."""
 
     m: Annotated[TileSize, Says(A_TILE_SIZE, BLOCKS)] = Field(
-        default=128, description="Rows of C in one tile. Power of two.", json_schema_extra=CHOICES
+        default=128, description="Rows of C in one tile. Power of two.", json_schema_extra=TILE_CHOICES
     )
     n: Annotated[TileSize, Says(A_TILE_SIZE, BLOCKS)] = Field(
-        default=256, description="Columns of C in one tile. Power of two.", json_schema_extra=CHOICES
+        default=256, description="Columns of C in one tile. Power of two.", json_schema_extra=TILE_CHOICES
     )
     k: Annotated[TileSize, Says(A_TILE_SIZE, BLOCKS)] = Field(
         default=256,
         description="Elements of K that one step multiplies and adds. Power of two; the tail of K is masked.",
-        json_schema_extra=CHOICES,
+        json_schema_extra=TILE_CHOICES,
     )
 
 
@@ -57,7 +57,7 @@ class CommTile(SpecModel):
     columns: Annotated[TileSize, Says(A_TILE_SIZE, f"a row is one MTE burst, and {BLOCKS}")] = Field(
         default=256,
         description="Elements in one row of a communication tile, contiguous in memory. Power of two.",
-        json_schema_extra=CHOICES,
+        json_schema_extra=TILE_CHOICES,
     )
 
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from fusegen.spec.fields import (
     A_TILE_SIZE,
     BLOCKS,
-    CHOICES,
+    TILE_CHOICES,
     Extent,
     PatternName,
     Reduction,
@@ -36,12 +36,12 @@ class HeadTile(SpecModel):
     s: Annotated[TileSize, Says(A_TILE_SIZE, f"the rows of a tile are a block of S, and {BLOCKS}")] = Field(
         default=64,
         description="Rows of S in one tile; also the size of the S blocks that the rounds walk over. Power of two.",
-        json_schema_extra=CHOICES,
+        json_schema_extra=TILE_CHOICES,
     )
     d: Annotated[TileSize, Says(A_TILE_SIZE, _BURST.format("a D"))] = Field(
         default=128,
         description="Elements of D in one tile row, contiguous in memory. Power of two; the tail of D is masked.",
-        json_schema_extra=CHOICES,
+        json_schema_extra=TILE_CHOICES,
     )
 
 
@@ -51,12 +51,12 @@ class RowTile(SpecModel):
     m: Annotated[TileSize, Says(A_TILE_SIZE, f"the rows of a tile are a block of M, and {BLOCKS}")] = Field(
         default=64,
         description="Rows of M in one tile; also the size of the M blocks that the rounds walk over. Power of two.",
-        json_schema_extra=CHOICES,
+        json_schema_extra=TILE_CHOICES,
     )
     n: Annotated[TileSize, Says(A_TILE_SIZE, _BURST.format("an N"))] = Field(
         default=128,
         description="Elements of N in one tile row, contiguous in memory. Power of two; the tail of N is masked.",
-        json_schema_extra=CHOICES,
+        json_schema_extra=TILE_CHOICES,
     )
 
 

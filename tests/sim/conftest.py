@@ -25,8 +25,10 @@ import torch.distributed as dist
 import torch_npu
 import triton
 import triton.language as tl
+import triton.language.extra.cann.extension as al
 import triton_dist.language as dl
 from triton.backends.ascend.driver import NPUUtils
+from triton.language.extra.cann.extension import sub_vec_id
 from triton_dist.language.extra import libshmem_device
 
 TOLERANCE = 0.0

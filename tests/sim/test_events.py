@@ -15,12 +15,17 @@ from fusegen.sim.events import (
     Drained,
     Event,
     Fenced,
+    FlagSet,
+    FlagWaited,
     HostCollective,
     Launched,
+    Multiplied,
     Notified,
     ProgramEnded,
     ProgramStarted,
     Read,
+    TileReceived,
+    TileSent,
     TokenConsumed,
     Waited,
     Write,
@@ -176,8 +181,8 @@ def check(rank, ranks):
 
 
 def test_every_kind_of_event_is_told(events: list[Event]) -> None:
-    """The rest of the union is in test_every_other_event."""
-    others = {Atomic, BarrierPassed}
+    """The rest of the union is in test_every_other_event, and in test_mix."""
+    others = {Atomic, BarrierPassed, Multiplied, FlagSet, FlagWaited, TileSent, TileReceived}
     assert {type(event) for event in events} | others == set(get_args(Event))
 
 

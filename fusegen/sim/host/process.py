@@ -13,6 +13,7 @@ import torch
 from fusegen.sim.actors import Actor
 from fusegen.sim.device import Device, Stream
 from fusegen.sim.machine import Machine
+from fusegen.sim.mix import CoreCount
 
 LOOPBACK: Final = "127.0.0.1"
 FIRST_NODE: Final = "192.0.2.1"
@@ -109,10 +110,11 @@ class Host:
 class Hosts:
     """The hosts of all ranks and the one that runs."""
 
-    def __init__(self, machine: Machine, *, ranks: int, cores: int, ranks_per_node: int) -> None:
+    def __init__(self, machine: Machine, *, ranks: int, cores: CoreCount, ranks_per_node: int) -> None:
         self._machine = machine
         self._in_force: Globals | None = None
-        devices = [Device(machine, rank=rank, cores=cores) for rank in range(ranks)]
+        vectors = 2 if cores.unit == "AI" else 1
+        devices = [Device(machine, rank=rank, cores=cores.number, vectors_per_core=vectors) for rank in range(ranks)]
         self.hosts = [Host(device, ranks=ranks, ranks_per_node=ranks_per_node) for device in devices]
         machine.resumed = self.resume
 

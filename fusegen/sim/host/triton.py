@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from types import FunctionType
 from typing import Any, Final
 from weakref import WeakValueDictionary
@@ -16,10 +16,9 @@ from fusegen.sim import dtypes
 from fusegen.sim.errors import Unsupported
 from fusegen.sim.heap import SymmetricHeap
 from fusegen.sim.host.process import Hosts
+from fusegen.sim.host.programs import KernelProgram, Programs
 from fusegen.sim.host.tensors import is_on_device
-from fusegen.sim.instrument import instrumented
 from fusegen.sim.integers import scalar
-from fusegen.sim.machine import Machine
 from fusegen.sim.memory import Memory, Pointer
 from fusegen.sim.tiles import Tile
 
@@ -30,8 +29,8 @@ COMPILER_OPTIONS: Final = frozenset({"debug", "multibuffer", "num_ctas", "num_st
 class Triton:
     """The triton module of one machine."""
 
-    def __init__(self, machine: Machine, hosts: Hosts, heap: SymmetricHeap) -> None:
-        self.machine = machine
+    def __init__(self, programs: Programs, hosts: Hosts, heap: SymmetricHeap) -> None:
+        self.programs = programs
         self.hosts = hosts
         self._heap = heap
         self._memories: WeakValueDictionary[tuple[int, int], Memory] = WeakValueDictionary()
@@ -86,15 +85,19 @@ class JITFunction:
         self._triton = triton
 
     @cached_property
-    def _program(self) -> Callable[..., Any]:
-        return instrumented(self.fn, tick=self._triton.machine.tick)
+    def _helper(self) -> Callable[..., Any]:
+        return self._triton.programs.helper(self.fn)
+
+    @cached_property
+    def _program(self) -> KernelProgram:
+        return self._triton.programs.kernel(self.fn)
 
     @cached_property
     def _signature(self) -> inspect.Signature:
         return inspect.signature(self.fn)
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        return self._program(*arguments, **keywords)
+        return self._helper(*arguments, **keywords)
 
     def __getitem__(self, grid: Any) -> Callable[..., None]:
         return lambda *arguments, **keywords: self._launch(grid, arguments, keywords)
@@ -114,7 +117,8 @@ class JITFunction:
         axes = tuple(axes) if isinstance(axes, list | tuple) else (axes,)
         program = self._program
         host = self._triton.hosts.current
-        host.device.launch(self.__name__, axes, lambda: program(*values), host.stream)
+        body = partial(program.run, *values)
+        host.device.launch(self.__name__, axes, body, host.stream, actors_per_program=program.actors)
 
 
 def _is_constexpr(parameter: inspect.Parameter) -> bool:
@@ -137,14 +141,15 @@ class NPUUtils:
     """triton.backends.ascend.driver.NPUUtils: core counts of the device."""
 
     vector_cores: int
+    ai_cores: int
 
     def get_aivector_core_num(self) -> int:
         return self.vector_cores
 
     def get_aicore_num(self) -> int:
-        return max(self.vector_cores // 2, 1)
+        return self.ai_cores
 
 
-def npu_utils(*, vector_cores: int) -> type[NPUUtils]:
-    """The class for a device with so many vector cores."""
-    return type("NPUUtils", (NPUUtils,), {"vector_cores": vector_cores})
+def npu_utils(*, vector_cores: int, ai_cores: int) -> type[NPUUtils]:
+    """The class for a device with so many cores."""
+    return type("NPUUtils", (NPUUtils,), {"vector_cores": vector_cores, "ai_cores": ai_cores})

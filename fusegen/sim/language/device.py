@@ -16,6 +16,7 @@ from fusegen.sim.actors import Token
 from fusegen.sim.errors import Unsupported
 from fusegen.sim.events import Fenced, TokenConsumed
 from fusegen.sim.heap import SymmetricHeap
+from fusegen.sim.language.cann import MixLanguage
 from fusegen.sim.language.functions import FUNCTIONS
 from fusegen.sim.machine import Machine
 from fusegen.sim.memory import AccessPort, Pointer
@@ -23,14 +24,14 @@ from fusegen.sim.signals import DeviceBarrier, Signals
 from fusegen.sim.tiles import dense
 from fusegen.sim.udma import Builtin, Transfer, Transfers
 
-MIX_ADVICE = "it makes the kernel a mix kernel of AIC and AIV programs, which is not simulated yet"
 SLOT_DTYPES = (dtypes.int64, dtypes.uint64, dtypes.int32)
 
 
 class DeviceLanguage:
     """The builtins, bound to one machine.
 
-    `tiles` counts stores of tiles; `on_tiles` is told about it now and then.
+    `tiles` counts stores of tiles; `on_tiles` is told about it now and then. `hand_over` is what the split of a mix
+    kernel calls where AIC and AIVs exchange a tile.
     """
 
     def __init__(
@@ -49,6 +50,8 @@ class DeviceLanguage:
         self.signals = Signals(machine, self._port)
         self.barrier = DeviceBarrier(machine, ranks=heap.ranks)
         self.transfers = Transfers(machine, heap.links)
+        self._mix = MixLanguage(machine, self.barrier)
+        self.hand_over = self._mix.exchange.hand_over
         self.tiles = 0
         self._on_tiles = on_tiles
         self._tiles_per_call = tiles_per_call
@@ -64,7 +67,7 @@ class DeviceLanguage:
             "num_programs": self.num_programs,
             "program_id": self.program_id,
             "store": self.store,
-            "dot": _mix_only("tl.dot"),
+            "dot": self._mix.dot,
         }
 
     def distributed_language(self) -> dict[str, Any]:
@@ -83,7 +86,7 @@ class DeviceLanguage:
         return {
             "ACLSHMEM_CMP_EQ": "eq",
             "ACLSHMEM_SIGNAL_SET": "set",
-            "barrier_all": _mix_only("libshmem_device.barrier_all"),
+            "barrier_all": self._mix.barrier_all,
             "barrier_all_vec": self.barrier_all_vec,
             "fence": self.fence,
             "getmem": self.getmem,
@@ -99,11 +102,7 @@ class DeviceLanguage:
 
     def cann_extension(self) -> dict[str, Any]:
         """triton.language.extra.cann.extension."""
-        return {"sub_vec_id": self.sub_vec_id, "sub_vec_num": lambda: 2}
-
-    def sub_vec_id(self) -> int:
-        """Index of the vector core inside its AI core; 0 in a vector kernel."""
-        return self._machine.current.name.sub_vec_id or 0
+        return self._mix.cann_extension()
 
     def program_id(self, axis: int) -> int:
         """tl.program_id: coordinate of the program in the grid."""
@@ -217,7 +216,9 @@ class DeviceLanguage:
             self._events.tell(Fenced(*self._events.here(), "quiet"))
 
     def barrier_all_vec(self) -> None:
-        """libshmem_device.barrier_all_vec: all vector cores of this launch on all ranks."""
+        """libshmem_device.barrier_all_vec: all vector cores of this launch on all ranks. An AIC passes it by."""
+        if self._machine.current.name.kind == "AIC":
+            return
         self._step()
         self.barrier.wait()
 
@@ -278,10 +279,3 @@ def _slot_pointer(value: Any, builtin: str) -> Pointer:
     if pointer.element not in SLOT_DTYPES:
         raise TypeError(f"{builtin}: expected a pointer to int64, uint64 or int32, got {pointer.element}")
     return pointer
-
-
-def _mix_only(name: str) -> Callable[..., Any]:
-    def refuse(*_: Any, **__: Any) -> Any:
-        raise Unsupported(name, MIX_ADVICE)
-
-    return refuse

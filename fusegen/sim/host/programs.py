@@ -1,0 +1,60 @@
+"""What the actors of a kernel execute: one text on vector cores, or two on the cores of an AI core."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from types import FunctionType
+from typing import Any
+
+from fusegen.sim.elsewhere import absent, where_present
+from fusegen.sim.findings import CoreKind
+from fusegen.sim.instrument import instrumented, instrumented_version
+from fusegen.sim.language.device import DeviceLanguage
+from fusegen.sim.machine import Machine
+from fusegen.sim.mix import has_mix_calls
+from fusegen.sim.split.kinds import definition_of, functions_called
+from fusegen.sim.split.versions import ABSENT, HAND_OVER, IS_FIRST_VECTOR, WHERE_PRESENT, split
+
+
+@dataclass(frozen=True, slots=True)
+class KernelProgram:
+    """A kernel that can be launched: `run` is called by each of `actors`."""
+
+    run: Callable[..., Any]
+    actors: tuple[CoreKind, ...] = ("AIV",)
+
+
+class Programs:
+    """Makes programs of kernel functions."""
+
+    def __init__(self, machine: Machine, language: DeviceLanguage) -> None:
+        self._machine = machine
+        self._language = language
+
+    def helper(self, function: FunctionType) -> Callable[..., Any]:
+        """The function as a kernel calls it."""
+        return instrumented(function, tick=self._machine.tick)
+
+    def kernel(self, function: FunctionType) -> KernelProgram:
+        """The function as a launch runs it; raises Unsplittable for a mix kernel that cannot be divided."""
+        if not any(has_mix_calls(definition_of(called)) for called in functions_called(function)):
+            return KernelProgram(self.helper(function))
+        runtime = {
+            ABSENT: absent,
+            HAND_OVER: self._language.hand_over,
+            IS_FIRST_VECTOR: self._is_first_vector,
+            WHERE_PRESENT: where_present,
+        }
+        bodies = {
+            core: instrumented_version(function, version, tick=self._machine.tick, runtime=runtime)
+            for core, version in split(function).items()
+        }
+        return KernelProgram(partial(self._run, bodies["cube"], bodies["vector"]), ("AIC", "AIV", "AIV"))
+
+    def _run(self, cube: Callable[..., Any], vector: Callable[..., Any], *values: Any) -> None:
+        (cube if self._machine.current.name.kind == "AIC" else vector)(*values)
+
+    def _is_first_vector(self) -> bool:
+        return not self._machine.current.name.sub_vec_id

@@ -1,0 +1,196 @@
+"""The two versions of a mix kernel, by its placement: what the AIC executes, and what each AIV does.
+
+    x = tl.load(p)                 AIVs'                 on the AIC   x = _absent()
+    acc = tl.dot(a, b, acc)        AIC's                 on an AIV    acc = _absent()
+    y = acc + x                    AIVs', of a dot       on the AIC   y = _absent(_hand_over(0, "vector", acc))
+                                                         on an AIV    y = _hand_over(0, "vector", acc) + x
+    tl.store(q, y)                 AIVs', once           on an AIV    if sub_vec_id() == 0: ..., as a call
+
+What is then unused is removed. A scope of the other core type is left with the scalar code that is used behind it.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from types import FunctionType
+from typing import Final
+
+from fusegen.sim.actors import CoreType
+from fusegen.sim.split.kinds import Callees, definition_of
+from fusegen.sim.split.liveness import without_dead_code
+from fusegen.sim.split.placement import Placement, place
+
+ABSENT: Final = "_absent"
+HAND_OVER: Final = "_hand_over"
+IS_FIRST_VECTOR: Final = "_is_first_vector"
+WHERE_PRESENT: Final = "_where_present"
+_INTERNAL: Final = frozenset({ABSENT, HAND_OVER, IS_FIRST_VECTOR, WHERE_PRESENT})
+
+
+def split(function: FunctionType) -> dict[CoreType, ast.FunctionDef]:
+    """Both versions of a kernel; raises Unsplittable for what cannot be divided."""
+    definition = _Normalised().visit(definition_of(function))
+    file = Path(function.__code__.co_filename).name
+
+    def where(node: ast.AST) -> str:
+        return f"{file}:{getattr(node, 'lineno', definition.lineno)}"
+
+    callees = Callees(function)
+    placement = place(definition, callees, where)
+    return {core: _version(definition, placement, callees, core) for core in ("cube", "vector")}
+
+
+def _version(definition: ast.FunctionDef, placement: Placement, callees: Callees, core: CoreType) -> ast.FunctionDef:
+    twins: dict[int, ast.expr] = {}
+    own = copy.deepcopy(definition, twins)
+    version = _Version(_of_twins(placement, twins), callees, core)
+    own.body = version.block(own.body)
+    without_dead_code(own, version.is_pure)
+    return ast.fix_missing_locations(own)
+
+
+def _of_twins(placement: Placement, twins: dict[int, ast.expr]) -> Placement:
+    """The same placement of a copied tree; `twins` are its nodes by the id of the original."""
+    return Placement(
+        homes={twins[id(node)]: home for node, home in placement.homes.items()},
+        hand_overs={twins[id(node)]: core for node, core in placement.hand_overs.items()},
+        once={twins[id(node)] for node in placement.once},
+        moves={twins[id(node)] for node in placement.moves},
+    )
+
+
+class _Version(ast.NodeTransformer):
+    """Rewrites the tree of a kernel into what one core type executes."""
+
+    def __init__(self, placement: Placement, callees: Callees, core: CoreType) -> None:
+        self._placement = placement
+        self._callees = callees
+        self._core = core
+        self._keys = {node: key for key, node in enumerate(placement.hand_overs)}
+
+    def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
+        """Rewritten statements."""
+        return _rewritten(self, statements)
+
+    def is_pure(self, node: ast.expr) -> bool:
+        """Evaluating an expression of this version does nothing but give its value."""
+        return all(self._is_pure_call(call) for call in ast.walk(node) if isinstance(call, ast.Call))
+
+    def _is_pure_call(self, call: ast.Call) -> bool:
+        if isinstance(call.func, ast.Name) and call.func.id in _INTERNAL:
+            return call.func.id != HAND_OVER
+        return self._callees.is_pure_role(call)
+
+    def visit(self, node: ast.AST) -> ast.AST | list[ast.stmt]:
+        """The node as this core type executes it."""
+        if not isinstance(node, ast.expr):
+            changed: ast.AST | list[ast.stmt] = super().visit(node)
+            return changed
+        result = self._expression(node)
+        wanted = self._placement.hand_overs.get(node)
+        if wanted is None:
+            return result
+        return _call(HAND_OVER, [ast.Constant(self._keys[node]), ast.Constant(wanted), result], node)
+
+    def _expression(self, node: ast.expr) -> ast.expr:
+        home = self._placement.homes.get(node)
+        if home is not None and home != self._core:
+            operands = [self.visit(operand) for operand in _operands(node)]
+            return _call(
+                ABSENT, [each for each in operands if isinstance(each, ast.expr) and not self.is_pure(each)], node
+            )
+        self.generic_visit(node)
+        if node in self._placement.moves:
+            assert isinstance(node, ast.Call)
+            return _call(WHERE_PRESENT, [node.func, *node.args], node, node.keywords)
+        if node in self._placement.once and self._core == "vector":
+            return ast.copy_location(ast.IfExp(_call(IS_FIRST_VECTOR, [], node), node, _call(ABSENT, [], node)), node)
+        return node
+
+    def visit_With(self, node: ast.With) -> list[ast.stmt]:
+        modes = {self._callees.scope_mode(item) for item in node.items}
+        if modes == {self._core}:
+            return self.block(node.body)
+        return _Foreign(self._placement, self.is_pure).block(node.body)
+
+
+class _Foreign(ast.NodeTransformer):
+    """Rewrites the body of a scope of the other core type: what it assigns is kept where it is scalar code."""
+
+    def __init__(self, placement: Placement, is_pure: Callable[[ast.expr], bool]) -> None:
+        self._placement = placement
+        self._is_pure = is_pure
+
+    def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
+        """Rewritten statements."""
+        return _rewritten(self, statements)
+
+    def visit(self, node: ast.AST) -> ast.AST | list[ast.stmt]:
+        """The node without what only the scope's own core does."""
+        if not isinstance(node, ast.expr):
+            changed: ast.AST | list[ast.stmt] = super().visit(node)
+            return changed
+        if node in self._placement.homes or (isinstance(node, ast.Call) and not self._is_pure(node)):
+            return _call(ABSENT, [], node)
+        self.generic_visit(node)
+        if node in self._placement.moves:
+            assert isinstance(node, ast.Call)
+            return _call(WHERE_PRESENT, [node.func, *node.args], node, node.keywords)
+        return node
+
+    def visit_Expr(self, node: ast.Expr) -> list[ast.stmt]:
+        return []
+
+    def visit_Assert(self, node: ast.Assert) -> list[ast.stmt]:
+        return []
+
+    def visit_With(self, node: ast.With) -> list[ast.stmt]:
+        return self.block(node.body)
+
+    def visit_While(self, node: ast.While) -> ast.AST | list[ast.stmt]:
+        if self._is_pure(node.test):
+            return self.generic_visit(node)
+        names = {
+            child.id: child
+            for child in ast.walk(node)
+            if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store)
+        }
+        return [ast.copy_location(ast.Assign([name], _call(ABSENT, [], node)), node) for name in names.values()]
+
+
+def _rewritten(rewriter: ast.NodeTransformer, statements: list[ast.stmt]) -> list[ast.stmt]:
+    """All statements, each of which may have become several or none."""
+    result: list[ast.stmt] = []
+    for statement in statements:
+        changed: ast.stmt | list[ast.stmt] = rewriter.visit(statement)
+        result += changed if isinstance(changed, list) else [changed]
+    return result
+
+
+def _operands(node: ast.expr) -> list[ast.expr]:
+    """Expressions that are evaluated before an operation."""
+    if isinstance(node, ast.Call):
+        owner = [node.func.value] if isinstance(node.func, ast.Attribute) else []
+        return [*owner, *node.args, *(keyword.value for keyword in node.keywords)]
+    return [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
+
+
+def _call(
+    name: str, arguments: list[ast.expr], place: ast.expr | ast.stmt, keywords: list[ast.keyword] | None = None
+) -> ast.expr:
+    call = ast.Call(ast.Name(name, ast.Load()), arguments, keywords or [])
+    return ast.fix_missing_locations(ast.copy_location(call, place))
+
+
+class _Normalised(ast.NodeTransformer):
+    """Writes `name += value` as `name = name + value`."""
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
+        if not isinstance(node.target, ast.Name):
+            return node
+        left = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
+        value = ast.copy_location(ast.BinOp(left, node.op, node.value), node)
+        return ast.copy_location(ast.Assign([node.target], value), node)
