@@ -438,7 +438,7 @@ def _fresh(shape: tuple[int, ...], dtype: torch.dtype, *, gap: int = 0, turned: 
 def self_check(M: int, N: int, *, launches: int = 1, seed: int = 0, dump_dir: Path = Path(".")) -> float:
     """Launch back to back on one workspace, each time on new tensors; return this rank's largest error.
 
-    The error of an element is |c - expected| / max(1, |expected|); one that was never written is infinitely wrong.
+    The error of an element is |c - expected| / (1 + |expected|); one that was never written is infinitely wrong.
     Every rank must call it.
     """
     rank, ranks = dist.get_rank(), dist.get_world_size()
@@ -458,7 +458,7 @@ def self_check(M: int, N: int, *, launches: int = 1, seed: int = 0, dump_dir: Pa
     largest = 0.0
     for index, (a, c) in enumerate(runs):
         expected = reference(a).float()
-        error = (c.float() - expected).abs() / expected.abs().clamp(min=1)
+        error = (c.float() - expected).abs() / (1 + expected.abs())
         error = error.nan_to_num(nan=float("inf"))
         wrong = (error > TOLERANCE).nonzero()
         if len(wrong):

@@ -38,11 +38,10 @@ COMM_COLUMNS = 256
 PVALUE = 4  # GEMM tile rows of each rank in a panel: one round of communication
 BUFFER_NUM = 2
 SWIZZLE_OFFSET = 7  # columns of GEMM tiles in a group
-NPU_SPLIT = 2  # neighbouring cores address ranks that are ranks // NPU_SPLIT apart
 SLOT_WORDS = 8  # int64 words of a signal slot: each slot has a 64-byte cache line of its own
 TILE_STORED = 0  # event: the cube core has stored a tile
 WATCHDOG_SECONDS = 60.0
-TOLERANCE = 0.001  # relative; float16 rounds what is added and the sum
+TOLERANCE = 0.002  # relative and absolute; float16 rounds what each rank adds, and the sum
 
 
 @triton.jit
@@ -198,17 +197,6 @@ def gemm_reduce_scatter_kernel(
                 )
 
 
-def _check_split(ranks: int) -> None:
-    """Raise ValueError unless the kernel's rank order visits each of `ranks` ranks exactly once."""
-    products = [position * (ranks // NPU_SPLIT) for position in range(ranks)]
-    missed = sorted(set(range(ranks)) - {product % ranks + product // ranks for product in products})
-    if missed:
-        raise ValueError(
-            f"NPU_SPLIT: expected a split that visits each of {ranks} ranks once, "
-            f"got {NPU_SPLIT}, which never visits {missed} (a split that divides {ranks} always works)"
-        )
-
-
 def available_cores() -> int:
     """AI cores of this device: a program of the kernel runs on each."""
     return NPUUtils().get_aicore_num()
@@ -306,7 +294,6 @@ class Workspace:
             # Programs wait for each other: all must be resident.
             if not 1 <= cores <= available:
                 raise ValueError(f"cores: expected 1 to {available} AI cores, got {cores}")
-            _check_split(ranks)
             if not 0 <= min(self.shape) <= max(self.shape) < 2**30:
                 raise ValueError(f"shape: expected M, N, K from 0 to below 2**30, got {self.shape}")
             symmetric = symmetric_elements(M, N, K, ranks=ranks, cores=cores)
@@ -435,7 +422,6 @@ def launch(
         PVALUE=PVALUE,
         BUFFER_NUM=BUFFER_NUM,
         SWIZZLE_OFFSET=SWIZZLE_OFFSET,
-        NPU_SPLIT=NPU_SPLIT,
         SLOT_WORDS=SLOT_WORDS,
         TILE_STORED=TILE_STORED,
     )
@@ -536,7 +522,7 @@ def _fresh(shape: tuple[int, ...], dtype: torch.dtype, *, gap: int = 0, turned: 
 def self_check(M: int, N: int, K: int, *, launches: int = 1, seed: int = 0, dump_dir: Path = Path(".")) -> float:
     """Launch back to back on one workspace, each time on new tensors; return this rank's largest error.
 
-    The error of an element is |c - expected| / max(1, |expected|); one that was never written is infinitely wrong.
+    The error of an element is |c - expected| / (1 + |expected|); one that was never written is infinitely wrong.
     Every rank must call it.
     """
     rank, ranks = dist.get_rank(), dist.get_world_size()
@@ -558,7 +544,7 @@ def self_check(M: int, N: int, K: int, *, launches: int = 1, seed: int = 0, dump
     largest = 0.0
     for index, (a, b, c) in enumerate(runs):
         expected = reference(a, b).float()
-        error = (c.float() - expected).abs() / expected.abs().clamp(min=1)
+        error = (c.float() - expected).abs() / (1 + expected.abs())
         error = error.nan_to_num(nan=float("inf"))
         wrong = (error > TOLERANCE).nonzero()
         if len(wrong):

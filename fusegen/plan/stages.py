@@ -196,11 +196,24 @@ class Peer:
 
 
 @dataclass(frozen=True, slots=True)
+class Each:
+    """`for name in range(first, stop)` around an announcement."""
+
+    name: str
+    first: Expr
+    stop: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class Piece:
-    """`count` neighbouring pieces of a buffer's ring position, from coordinates `first` on (see Buffer.pieces)."""
+    """`count` neighbouring pieces of a buffer's ring position, from coordinates `first` on (see Buffer.pieces).
+
+    each   or those that a loop goes through
+    """
 
     first: tuple[Expr, ...]
     count: Expr = Const(1)
+    each: Each | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +290,7 @@ class Wait:
 class Announce:
     """Write `value` into a slot of `rank`, after a fence unless what it announces is complete anyway (putmem).
 
-    each      the name of a loop over all ranks around the write, where there is one
+    each      a loop around the write, where there is one
     comment   stands above the write
     """
 
@@ -286,8 +299,7 @@ class Announce:
     first: tuple[Expr, ...]
     value: Expr
     level: Level
-    count: Expr = Const(1)
-    each: str | None = None
+    each: Each | None = None
     fence: bool = True
     comment: str = ""
 

@@ -44,16 +44,23 @@ class WaitView:
 
 
 @dataclass(frozen=True, slots=True)
+class ItemView:
+    """`for name in range(first, stop)`."""
+
+    name: str
+    first: str
+    stop: str
+
+
+@dataclass(frozen=True, slots=True)
 class AnnounceView:
-    """A slot to write. `each` is a loop over all ranks, `count` one over neighbouring slots, where there is one."""
+    """A slot to write. `each` is a loop around the write, where there is one."""
 
     pointer: str
     slot: str
     rank: str
     value: str
-    each: str | None
-    count: str | None
-    slot_words: str
+    each: ItemView | None
     comment: tuple[str, ...]
 
 
@@ -65,15 +72,6 @@ class LevelView:
     waits: tuple[WaitView, ...]
     fence: bool
     announces: tuple[AnnounceView, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ItemView:
-    """`for name in range(first, stop)`."""
-
-    name: str
-    first: str
-    stop: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ def _kernel_view(plan: KernelPlan) -> KernelView:
     return KernelView(
         name=f"{plan.pattern}_kernel",
         parameters=tuple(_parameters(plan)),
-        constants=tuple(name for name, _ in plan.constants if name in needed),
+        constants=tuple(name for name, _ in plan.constants),
         roles=plan.launch.roles,
         role_comment=_role_comment(plan),
         has_vector_core=has_vector_core,

@@ -14,6 +14,7 @@ from fusegen.plan.stages import (
     Binding,
     Call,
     Definition,
+    Each,
     Kind,
     Level,
     Peer,
@@ -112,7 +113,8 @@ class Lowering:
             roots += [self._slot(wait), wait.count, wait.value]
             roots += [wait.place.rank] if isinstance(wait.place, Peer) else []
         for announce in announces:
-            roots += [self._slot(announce), announce.count, announce.value, announce.rank]
+            roots += [self._slot(announce), announce.value, announce.rank]
+            roots += [announce.each.first, announce.each.stop] if announce.each else []
         return roots
 
     def _item_lines(self, loop: WorkLoop, tile_names: set[str]) -> list[Line]:
@@ -262,7 +264,12 @@ class Lowering:
     def _named(self) -> Wait | Announce | None:
         """The signal whose slot has a name: the first one inside of the work loop."""
         inside = [each for each in (*self.stage.waits, *self.stage.announces) if each.level is not Level.ROUND]
-        return inside[0] if inside else None
+        return next((each for each in inside if not self._varies_in_loop(each)), None)
+
+    def _varies_in_loop(self, signal: Wait | Announce) -> bool:
+        """True when each turn of the loop around a notify has a slot of its own."""
+        each = signal.each if isinstance(signal, Announce) else None
+        return each is not None and each.name in symbols(self._slot(signal))
 
     def _slot_level(self) -> Level | None:
         named = self._named()
@@ -300,9 +307,7 @@ class Lowering:
             self._slot_text(announce),
             text(announce.rank, KERNEL),
             text(announce.value, KERNEL),
-            announce.each,
-            None if announce.count == Const(1) else text(announce.count, KERNEL),
-            "SLOT_WORDS",
+            _loop(announce.each) if announce.each else None,
             tuple(announce.comment.splitlines()),
         )
 
@@ -327,6 +332,10 @@ class Lowering:
 def stage_view(plan: KernelPlan, stage: Stage) -> StageView:
     """The view of one stage of a finished plan."""
     return Lowering(plan, stage).view()
+
+
+def _loop(each: Each) -> ItemView:
+    return ItemView(each.name, text(each.first, KERNEL), text(each.stop, KERNEL))
 
 
 def binding_line(binding: Binding) -> Line:

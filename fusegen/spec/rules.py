@@ -160,6 +160,18 @@ def only_nz_splits_ranks(spec: SpecBase) -> Iterator[Fault]:
         )
 
 
+def ordered_sums_have_no_rank_order(spec: SumGemm) -> Iterator[Fault]:
+    """Each tile of an ordered sum reads all ranks in an order that is fixed: there is none to choose."""
+    comm = spec.swizzle.comm
+    if spec.reduce != "ordered":
+        return
+    advice = "an ordered sum reads all ranks for each tile, in a fixed order: leave it out, or choose reduce: atomic"
+    if comm.order != "nz":
+        yield Fault("swizzle.comm.order", "nz, because of reduce: ordered", comm.order, advice)
+    if comm.npu_split != 1:
+        yield Fault("swizzle.comm.npu_split", "1, because of reduce: ordered", str(comm.npu_split), advice)
+
+
 def only_nz_has_an_offset(spec: Gemm) -> Iterator[Fault]:
     """The offset is a part of the nz order, and an author who gives one expects it to matter."""
     gemm = spec.swizzle.gemm
@@ -239,6 +251,7 @@ RULES: Final[tuple[Rule[Any], ...]] = (
     Rule(SpecBase, frozenset({"transport", "swizzle"}), udma_has_no_order_of_tiles),
     Rule(SpecBase, frozenset({"swizzle"}), only_nz_splits_ranks),
     Rule(Gemm, frozenset({"swizzle"}), only_nz_has_an_offset),
+    Rule(SumGemm, frozenset({"swizzle", "reduce"}), ordered_sums_have_no_rank_order),
     Rule(Gemm, frozenset({"tile", "comm_tile"}), comm_rows_divide_the_gemm_tile),
     Rule(SumGemm, frozenset({"tile", "comm_tile"}), comm_columns_divide_the_gemm_tile),
     Rule(Movement, frozenset({"roles", "verify"}), interleaved_roles_need_two_cores),

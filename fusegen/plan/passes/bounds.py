@@ -77,7 +77,7 @@ def _uppers(plan: KernelPlan, stage: Stage, fixed: dict[str, Expr], known: dict[
     sources = (stage.partner,) if stage.partner and reads_sources(stage) else ()
     for announce in stage.announces:
         if announce.each:
-            uppers[announce.each] = Sym("ranks") - 1
+            uppers[announce.each.name] = upper(substitute(announce.each.stop, fixed), uppers) - 1
     for binding in (*round_definitions(plan, stage), *loop.bindings, *sources):
         uppers |= _upper_of(binding, fixed, uppers)
     for item in loop.items:
@@ -122,7 +122,7 @@ def _coordinates(plan: KernelPlan, stage: Stage) -> Iterator[tuple[str, Expr, Ex
 def sign_defects(plan: KernelPlan) -> Iterator[str]:
     """At the spec's verification points no difference is negative: // and % of it would differ from Python's.
 
-    The same points show that neighbouring slots which one wait or announcement covers stay within their group.
+    The same points show that neighbouring slots which one wait covers stay within their group.
     """
     for _, conditions in point_conditions(plan):
         if conditions.empty():
@@ -143,7 +143,7 @@ def sign_defects(plan: KernelPlan) -> Iterator[str]:
 
 def _count_defects(plan: KernelPlan, stage: Stage, ranges: Ranges) -> Iterator[str]:
     """First slot and count together stay within the group."""
-    for each in (*stage.waits, *stage.announces):
+    for each in stage.waits:
         layout = plan.slot_group(each.slots).layout
         last = each.count - 1
         for axis in layout.axes:
@@ -162,9 +162,6 @@ def _intervals(plan: KernelPlan, stage: Stage, values: dict[str, int]) -> Ranges
     ranges["work"] = (0, max(values[loop.total.name] - 1, 0))
     if stage.tasks.round is not None:
         ranges[stage.tasks.round.name] = (0, evaluate(stage.tasks.round.extent, values) - 1)
-    for announce in stage.announces:
-        if announce.each:
-            ranges[announce.each] = (0, ranks - 1)
     sources = (stage.partner,) if stage.partner and reads_sources(stage) else ()
     for binding in (*round_definitions(plan, stage), *loop.bindings, *sources):
         match binding:
@@ -175,4 +172,7 @@ def _intervals(plan: KernelPlan, stage: Stage, values: dict[str, int]) -> Ranges
                     ranges[name] = (0, max(interval(extent, ranges)[1] - 1, 0))
     for item in loop.items:
         ranges[item.name] = (0, max(interval(item.stop, ranges)[1] - 1, 0))
+    for announce in stage.announces:
+        if announce.each:
+            ranges[announce.each.name] = (0, max(interval(announce.each.stop, ranges)[1] - 1, 0))
     return ranges

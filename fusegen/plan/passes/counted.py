@@ -13,7 +13,7 @@ from fusegen.plan.expr import Const, Sym, cdiv
 from fusegen.plan.facts import Decision
 from fusegen.plan.ir import Buffer, HandOver, KernelPlan, Protocol, Purpose, SignalCover, SlotGroup
 from fusegen.plan.layout import Axis, Layout
-from fusegen.plan.passes.slots import access_to, cover_edges_of, with_stages
+from fusegen.plan.passes.slots import access_to, cover_edges_of, every_rank, with_stages
 from fusegen.plan.stages import (
     AllCores,
     Announce,
@@ -88,7 +88,7 @@ def _writer_side(
         announce = Announce(ready.name, rank, first, ready.protocol.ready, Level.TILE)
         writer = replace(writer, waits=(wait,), announces=(announce,), batched=batched)
         return with_stages(plan, {writer.name: writer})
-    each = None if writer.partner else "target"
+    each = None if writer.partner else every_rank("target")
     rank = Sym(writer.partner.name) if writer.partner else Sym("target")
     announce = Announce(ready.name, rank, first, ready.protocol.ready, Level.TILE, each=each)
     announcer = replace(
@@ -124,7 +124,7 @@ def _reader(stage: Stage, buffer: Buffer, ready: SlotGroup, credit: SlotGroup, c
         (Sym("ring"), RANK, core),
         credit.protocol.credit or Const(0),
         Level.ROUND,
-        each="source",
+        each=every_rank("source"),
         comment="Credit return: this core has read its share of the round.",
     )
     return replace(stage, waits=(wait,), announces=(announce,))

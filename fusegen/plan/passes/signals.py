@@ -27,7 +27,7 @@ from fusegen.plan.ir import (
 from fusegen.plan.layout import Axis, Layout
 from fusegen.plan.passes.barriers import CLOSE_WHOLE
 from fusegen.plan.passes.counted import cover_counted
-from fusegen.plan.passes.slots import access_to, cover_edges_of, with_stages
+from fusegen.plan.passes.slots import access_to, cover_edges_of, every_rank, with_stages
 from fusegen.plan.program import Barrier, Node, Rounds, Run, Scope, When
 from fusegen.plan.stages import (
     Access,
@@ -132,7 +132,7 @@ def _tile_reader(stage: Stage, buffer: Buffer, group: SlotGroup, *, batched: boo
     every_source = stage.kind is Kind.REDUCE
     level = Level.SOURCE if every_source else Level.TILE
     wait = Wait(group.name, Local(), first, piece.count, group.protocol.ready, buffer.name, level)
-    each = "source" if every_source else None
+    each = every_rank("source") if every_source else None
     announce = Announce(group.name, RANK, first, credit, Level.TILE, each=each, comment=CREDIT_COMMENT)
     return replace(stage, waits=(*stage.waits, wait), announces=(*stage.announces, announce), batched=batched)
 
@@ -185,7 +185,7 @@ def _arrival_writer(plan: KernelPlan, stage: Stage, buffer: Buffer, group: SlotG
         piece.first,
         group.protocol.ready,
         Level.TILE if put else Level.ITEM,
-        count=piece.count,
+        each=piece.each,
         fence=not put,
         comment="putmem returns when the block has arrived: no fence is needed." if put else "",
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from fusegen.plan.expr import Const, Sym
 from fusegen.plan.ir import BarrierCover, Buffer, EdgeKind, KernelPlan, SignalCover
-from fusegen.plan.stages import Access, Piece, Stage
+from fusegen.plan.stages import Access, Each, Piece, Stage
 
 
 def access_to(stage: Stage, buffer: Buffer) -> tuple[Access, Piece]:
@@ -30,3 +31,8 @@ def cover_edges_of(plan: KernelPlan, buffer: Buffer, forward: SignalCover, backw
             edge = replace(edge, cover=cover)
         edges.append(edge)
     return replace(plan, edges=tuple(edges))
+
+
+def every_rank(name: str) -> Each:
+    """A loop over all ranks."""
+    return Each(name, Const(0), Sym("ranks"))

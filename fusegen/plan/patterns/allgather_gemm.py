@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fusegen.plan.expr import Const, Expr, Sym, cdiv, minimum
+from fusegen.plan.expr import Const, Sym, cdiv, minimum
 from fusegen.plan.ir import Buffer, KernelPlan, Tensor, TensorRole
 from fusegen.plan.layout import Axis, Layout
 from fusegen.plan.patterns.gemm import (
@@ -21,7 +21,6 @@ from fusegen.plan.patterns.gemm import (
     CUBE,
     PANEL,
     PANEL_ROWS,
-    PANELS,
     PVALUE,
     ROUNDS,
     TILE_COLUMNS,
@@ -52,6 +51,7 @@ from fusegen.plan.patterns.parts import (
 from fusegen.plan.stages import (
     Access,
     Definition,
+    Each,
     First,
     Kind,
     Local,
@@ -166,11 +166,6 @@ def _mte(plan: KernelPlan, spec: AllGatherGemm) -> KernelPlan:
     return replace(plan, buffers=(gathered,), stages=(push, gemm), sizes=sizes)
 
 
-def _tile_piece(source: Expr) -> Piece:
-    """The slot of a GEMM tile row: transfers announce all rows of a panel."""
-    return Piece((source, TILE_ROW // PVALUE, TILE_ROW % PVALUE))
-
-
 def _udma(plan: KernelPlan, spec: AllGatherGemm) -> KernelPlan:
     gathered = Buffer(
         "gathered",
@@ -180,7 +175,7 @@ def _udma(plan: KernelPlan, spec: AllGatherGemm) -> KernelPlan:
         ),
         None,
         spec.dtype,
-        (Axis("source_rank", RANKS), Axis("panel", PANELS), Axis("tile_row", PVALUE)),
+        (Axis("source_rank", RANKS), Axis("tile_row", TILES_M)),
         signal="arrived",
     )
     put = Stage(
@@ -196,7 +191,7 @@ def _udma(plan: KernelPlan, spec: AllGatherGemm) -> KernelPlan:
                 "gathered",
                 Peer(TARGET),
                 (RANK, Sym("m"), Const(0)),
-                Piece((RANK, PANEL, Const(0)), PVALUE),
+                Piece((RANK, TILE_ROW), each=Each("tile_row", PANEL * PVALUE, minimum((PANEL + 1) * PVALUE, TILES_M))),
             ),
         ),
         inner=(ROUNDS,),
@@ -213,7 +208,7 @@ def _udma(plan: KernelPlan, spec: AllGatherGemm) -> KernelPlan:
             TileAxis("k", COMM_COLUMN * COMM_COLUMNS, "COMM_COLUMNS", K),
         ),
         reads=(Access("a", Local(), (Sym("m"), Sym("k"))),),
-        writes=(Access("gathered", Local(), (RANK, Sym("m"), Sym("k")), _tile_piece(RANK)),),
+        writes=(Access("gathered", Local(), (RANK, Sym("m"), Sym("k")), Piece((RANK, TILE_ROW))),),
         inner=(comm_rows, Axis("comm_column", COMM_BLOCKS_K, "columns")),
     )
     gemm = _gemm(
@@ -227,11 +222,11 @@ def _udma(plan: KernelPlan, spec: AllGatherGemm) -> KernelPlan:
             grid(spec),
         ),
         TileAxis("m", TILE_ROW * BLOCK_M, "BLOCK_M", M),
-        Access("gathered", Local(), (SOURCE, Sym("m"), Sym("k")), _tile_piece(SOURCE)),
+        Access("gathered", Local(), (SOURCE, Sym("m"), Sym("k")), Piece((SOURCE, TILE_ROW))),
     )
     sizes = (
         *panels(M),
-        Definition("tiles_m", cdiv(M, BLOCK_M), at_most=PANELS * PVALUE),
+        Definition("tiles_m", cdiv(M, BLOCK_M)),
         Definition("tile_comm_rows", BLOCK_M // COMM_ROWS),
         Definition("comm_blocks_k", cdiv(K, COMM_COLUMNS)),
         Definition("blocks_k", cdiv(K, Sym("BLOCK_K"))),

@@ -6,7 +6,7 @@ from fusegen.plan.expr import Expr, Sym, cdiv
 from fusegen.plan.facts import Dimension
 from fusegen.plan.ir import DTYPE_BYTES, Choices, KernelPlan, Launch, LaunchKind, Tensor, TensorRole
 from fusegen.plan.layout import Axis
-from fusegen.plan.patterns.parts import split_constant, summed, verify_points, watchdog_seconds
+from fusegen.plan.patterns.parts import rounded, split_constant, summed, verify_points, watchdog_seconds
 from fusegen.plan.stages import AllCores, Definition, Engine, Grid, TileAxis, VectorCores, Workers
 from fusegen.plan.swizzle import RowMajor, Zigzag
 from fusegen.spec import Gemm
@@ -67,7 +67,7 @@ def base_plan(name: str, spec: Gemm, choices: Choices, *, summary: str, dimensio
         target=target(spec.target),
         choices=choices,
         watchdog_seconds=watchdog_seconds(spec),
-        tolerance=summed(out_dtype(spec), reduce=choices.reduce),
+        tolerance=summed(out_dtype(spec), reduce=choices.reduce) if choices.reduce else rounded(out_dtype(spec)),
         constants=(
             ("BLOCK_M", spec.tile.m),
             ("BLOCK_N", spec.tile.n),
