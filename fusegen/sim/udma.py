@@ -72,10 +72,12 @@ class _Series:
     """Small transfers of an actor to one peer of which each goes on where the one before has ended.
 
     `ends` are the places after the last one: of its destination and its source, the memory (by identity, since it may
-    be freed meanwhile) and the byte address.
+    be freed meanwhile) and the byte address. Between them the actor has been in step with nobody: what it moves after a
+    notify, a wait or a barrier is another block.
     """
 
     builtin: Builtin
+    meetings: int
     ends: tuple[tuple[int, int], ...] = ()
     nbytes: list[int] = field(default_factory=list)
 
@@ -101,11 +103,6 @@ class Transfers:
         self.issuers.setdefault((transfer.launch, transfer.rank, transfer.peer), transfer.actor.name)
         self._extend(transfer)
 
-    def synchronised(self, actor: Actor) -> None:
-        """The actor has notified, waited, or met a barrier: what it moves from now on is another block."""
-        if self._series:
-            self._series.pop(actor, None)
-
     def findings(self) -> list[Finding]:
         """One finding for every line that moved a block in small pieces."""
         return [self._split_block(line, cases) for line, cases in self._split_blocks.items()]
@@ -118,8 +115,9 @@ class Transfers:
             return
         starts = tuple((id(pointer.memory), pointer.address()) for pointer in (transfer.destination, transfer.source))
         latest = series.get(transfer.peer)
-        if latest is None or (latest.builtin, latest.ends) != (transfer.builtin, starts):
-            latest = series[transfer.peer] = _Series(transfer.builtin)
+        now = (transfer.builtin, transfer.actor.meetings, starts)
+        if latest is None or (latest.builtin, latest.meetings, latest.ends) != now:
+            latest = series[transfer.peer] = _Series(transfer.builtin, transfer.actor.meetings)
         elif len(latest.nbytes) == 1:
             _, line = self._machine.events.here()
             self._split_blocks.setdefault(line, []).append((transfer.actor.name, transfer.peer, latest))

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
-from fusegen.sim import run_module
 from fusegen.sim.findings import HostError, LeakedCollective
 
 CHECKS = """
@@ -115,14 +113,6 @@ def check(rank, ranks):
     )
 
 
-def test_a_launch_that_one_rank_refuses(signal_module: Path, mutant) -> None:
-    path = mutant(signal_module, ("launch(a, workspace, c=c)", "launch(a[rank == 2 :], workspace, c=c)"))
-    (finding,) = run_module(path, ranks=3, cores=4, shape={"S": 300, "H": 3, "D": 72}).findings
-    assert isinstance(finding, LeakedCollective)
-    assert (finding.exception, finding.ranks) == ("ValueError", (2,))
-    assert "a: expected torch.bfloat16 (900, 3, 72), got torch.bfloat16 (899, 3, 72); meanwhile " in finding.message
-
-
 @pytest.mark.parametrize("pause", ["", "time.sleep(3)\n        "])
 def test_a_rank_that_fails_after_a_pause_is_still_the_cause(run_source, pause: str) -> None:
     """Unlike a watchdog: nothing of its own hangs, and the others wait for it."""
@@ -133,16 +123,37 @@ def test_a_rank_that_fails_after_a_pause_is_still_the_cause(run_source, pause: s
     assert "rank 2 program on a slot at small.py" in finding.message
 
 
-def test_a_rank_that_fails_between_two_launches(signal_module: Path, mutant) -> None:
-    path = mutant(
-        signal_module,
-        (
-            "            launch(a, workspace, c=c)\n",
-            "            launch(a[rank == 2 and workspace.launches :], workspace, c=c)\n"
-            "            synchronize(workspace, dump_dir=dump_dir)\n",
-        ),
-    )
-    (finding,) = run_module(path, ranks=3, cores=4, shape={"S": 64, "H": 1, "D": 8}, launches=2).findings
+def test_a_rank_that_fails_between_two_launches(run_source) -> None:
+    """It has polled for its first launch, so that time has passed while nothing else could move."""
+    second = """exchange[(1,)](flags)
+    done = torch.npu.Event()
+    done.record()
+    while not done.query():
+        time.sleep(0.01)
+    dist.barrier()
+    flags.zero_()
+    dist.barrier()
+    time.sleep(rank)
+    refuse(rank)"""
+    source = CHECKS.replace("CALL", second).replace("WAIT", "torch.npu.synchronize()")
+    (finding,) = run_source(source, ranks=3).findings
     assert isinstance(finding, LeakedCollective)
-    assert (finding.exception, finding.ranks) == ("ValueError", (2,))
-    assert "got torch.bfloat16 (191, 1, 8); meanwhile " in finding.message
+    assert (finding.exception, finding.ranks) == ("ValueError", (1,))
+    assert "meanwhile rank 0 host in aclshmem_finalize" in finding.message
+    assert "rank 2 program on a slot" in finding.message
+
+
+def test_a_watchdog_is_a_consequence(run_source) -> None:
+    """Rank 0 times out because its own kernel hangs: the finding is the deadlock."""
+    source = CHECKS.replace(
+        "    dl.notify(flag_ptr, peer, 1)\n", "    if peer:\n        dl.notify(flag_ptr, peer, 1)\n"
+    )
+    wait = """deadline, done = time.monotonic() + 5, torch.npu.Event()
+    done.record()
+    while not done.query():
+        if time.monotonic() > deadline:
+            raise TimeoutError("no end")
+        time.sleep(0.01)"""
+    (finding,) = run_source(source.replace("CALL", "").replace("WAIT", wait), ranks=3).findings
+    assert finding.kind == "Deadlock"
+    assert "flag_ptr slot 0 on rank 0 is still 0; nobody notified the value 1" in finding.message

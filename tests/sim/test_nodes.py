@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from fusegen.sim import SimulationError, run_module
+from fusegen.sim import SimulationError
 from fusegen.sim.findings import HostError, LeakedCollective
-
-SHAPE = {"S": 40, "H": 2, "D": 16}
-ANY_NODES = ("if ranks > local_ranks:", "if ranks < local_ranks:")
-"""The launcher of an MTE kernel no longer refuses several nodes."""
 
 
 def test_the_environment_of_every_process(run_source) -> None:
@@ -80,63 +74,97 @@ def test_the_own_node_has_other_devices_too(run_source) -> None:
     assert "no such device" not in finding.message
 
 
+LAUNCHER = """
+@contextmanager
+def process_group(heap):
+    rank, ranks, device, local_ranks = (
+        int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+    )
+    torch.npu.set_device(device)
+    dist.init_process_group(backend="hccl", rank=rank, world_size=ranks)
+    attributes = ash.InitAttr()
+    attributes.my_rank = rank
+    attributes.n_ranks = ranks
+    attributes.local_mem_size = heap
+    address = os.environ["ASH_MASTER_ADDR"]
+    attributes.ip_port = f"tcp://{address}:8666"
+    attributes.option_attr.data_op_engine_type = ash.OpEngineType.MTE
+    assert ash.aclshmem_init(attributes) == 0
+    yield
+    ash.aclshmem_finalize()
+    dist.destroy_process_group()
+
+
+def check(rank, ranks):
+    return 0.0
+"""
+
+
+def test_a_launcher_that_keeps_ranks_apart(run_source) -> None:
+    for ranks_per_node in (1, 2, 4):
+        assert run_source(LAUNCHER, ranks=4, ranks_per_node=ranks_per_node).ok
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
+        ("my_rank = rank", "my_rank = device", "expected 2 as my_rank, the global rank, RANK, got 0"),
         (
-            "attributes.my_rank = rank",
-            "attributes.my_rank = device",
-            "expected 2 as my_rank, the global rank, RANK, got 0",
-        ),
-        (
-            "attributes.n_ranks = ranks",
-            "attributes.n_ranks = int(os.environ['LOCAL_WORLD_SIZE'])",
+            "n_ranks = ranks",
+            "n_ranks = local_ranks",
             "expected 4 as n_ranks, the number of all ranks, WORLD_SIZE, got 2",
         ),
         (
-            'os.environ.get("ASH_MASTER_ADDR")',
+            'os.environ["ASH_MASTER_ADDR"]',
             '"127.0.0.1"',
             "expected an address of node 0 as ip_port (192.0.2.1), got tcp://127.0.0.1:8666",
         ),
+        ("rank=rank", "rank=device", "init_process_group: expected rank 2, got 0"),
         (
-            "torch.npu.set_device(device)",
-            "torch.npu.set_device(rank)",
+            "set_device(device)",
+            "set_device(rank)",
             "torch.npu.set_device: expected 0, the device of rank 2, got 2: no such device, node 1 has 2",
         ),
     ],
 )
-def test_a_launcher_that_takes_one_rank_for_the_other(signal_module: Path, mutant, old, new, message: str) -> None:
-    path = mutant(signal_module, ANY_NODES, (old, new))
-    finding = run_module(path, ranks=4, cores=4, shape=SHAPE, ranks_per_node=2).findings[0]
+def test_a_launcher_that_takes_one_rank_for_the_other(run_source, old: str, new: str, message: str) -> None:
+    assert old in LAUNCHER
+    source = LAUNCHER.replace(old, new)
+    assert run_source(source, ranks=4).ok
+    finding = run_source(source, ranks=4, ranks_per_node=2).findings[0]
     assert isinstance(finding, HostError)
     assert message in finding.message
-    if "my_rank" in message:
-        assert isinstance(finding, LeakedCollective)
-        assert any("rank 0 host in aclshmem_init" in entry for entry in finding.waiting)
-    if "ip_port" not in message and "n_ranks" not in message:
-        assert run_module(path, ranks=4, cores=4, shape=SHAPE).ok
+    assert isinstance(finding, LeakedCollective) == (2 in finding.ranks and 0 not in finding.ranks)
 
 
-def test_a_launcher_of_mte_refuses_several_nodes(signal_module: Path) -> None:
-    (finding,) = run_module(signal_module, ranks=4, cores=4, shape=SHAPE, ranks_per_node=2).findings
-    assert isinstance(finding, HostError)
-    assert finding.ranks == (0, 1, 2, 3)
-    assert "4 ranks, 2 on this node: expected one node, since MTE does not cross nodes: use a" in finding.message
-    assert run_module(signal_module, ranks=2, cores=4, shape=SHAPE, ranks_per_node=2).ok
+def test_mte_does_not_cross_nodes(run_source) -> None:
+    source = """
+ENGINES = ash.OpEngineType.MTE
 
 
-def test_mte_does_not_cross_nodes(signal_module: Path, barrier_module: Path, mutant) -> None:
-    for module in (signal_module, barrier_module):
-        path = mutant(module, ANY_NODES)
-        (finding,) = run_module(path, ranks=4, cores=4, shape=SHAPE, ranks_per_node=2).findings
-        assert finding.kind == "Unreachable"
-        rank, peer = finding.actor.rank, finding.peer
-        assert rank // 2 != peer // 2
-        assert (
-            f"{finding.tensor}: expected a rank of node {rank // 2}, since MTE does not cross nodes, "
-            f"got rank {peer} of node {peer // 2}: use putmem or getmem"
-        ) in finding.message
-        assert run_module(path, ranks=2, cores=4, shape=SHAPE, ranks_per_node=2).ok
+@triton.jit
+def kernel(heap_ptr, y_ptr, distance, ranks):
+    peer = (dl.rank() + distance) % ranks
+    tl.store(y_ptr, tl.load(dl.symm_at(heap_ptr, peer)))
+
+
+def check(rank, ranks):
+    heap = ash.aclshmem_create_tensor([1], dtype=torch.int32).fill_(rank)
+    y = torch.zeros(1, dtype=torch.int32, device="npu")
+    dist.barrier()
+    kernel[(1,)](heap, y, DISTANCE if rank % 2 == 0 else ranks - DISTANCE, ranks)
+    dist.barrier()
+    return difference(y, [rank + (DISTANCE if rank % 2 == 0 else -DISTANCE)])
+"""
+    assert run_source(source.replace("DISTANCE", "1"), ranks=4, ranks_per_node=2).ok
+    (finding,) = run_source(source.replace("DISTANCE", "2"), ranks=4, ranks_per_node=2).findings
+    assert finding.kind == "Unreachable"
+    rank, peer = finding.actor.rank, finding.peer
+    assert (rank // 2, peer // 2) in ((0, 1), (1, 0))
+    assert (
+        f"heap_ptr: expected a rank of node {rank // 2}, since MTE does not cross nodes, "
+        f"got rank {peer} of node {peer // 2}: use putmem or getmem"
+    ) in finding.message
 
 
 @pytest.mark.parametrize("engines", ["MTE", "UDMA", "MTE | ash.OpEngineType.UDMA", "MTE | ash.OpEngineType.ROCE"])

@@ -6,10 +6,19 @@ import json
 from typing import Any
 
 import pytest
+import torch
 
 from fusegen.errors import UsageError
-from fusegen.sim import RunResult
-from fusegen.sim.findings import ActorName, Finding, OutOfBounds, UdmaRule
+from fusegen.sim import RunResult, dtypes
+from fusegen.sim.actors import Actor
+from fusegen.sim.device import LaunchKey
+from fusegen.sim.engines import Links, OpEngineType
+from fusegen.sim.findings import ActorName, CoreKind, Finding, Found, OutOfBounds, UdmaRule
+from fusegen.sim.heap import SymmetricHeap
+from fusegen.sim.machine import Machine
+from fusegen.sim.memory import Pointer
+from fusegen.sim.schedule.round_robin import RoundRobin
+from fusegen.sim.udma import Transfer, Transfers
 
 EXCHANGE = """
 BLOCK = 1000
@@ -379,3 +388,37 @@ def test_large_adjacent_blocks_are_no_finding(run_source) -> None:
 def test_a_fence_does_not_make_another_block(run_source) -> None:
     (finding,) = tiles(run_source, FENCE).findings
     assert_complete(finding, rule="whole block")
+
+
+def test_both_vector_cores_of_an_ai_core_are_two_cores() -> None:
+    """In a mix kernel the AIC and both AIVs of a program are actors, of which one may address a peer."""
+    links = Links(ranks_per_node=2)
+    links.engines = {rank: OpEngineType.UDMA for rank in range(2)}
+    heap = SymmetricHeap(ranks=2, links=links)
+    heap.limits = {0: 4096, 1: 4096}
+    own, _ = (heap.memory_of(tensor.untyped_storage().data_ptr()) for tensor in heap.allocate([64], torch.int8))
+    assert own is not None
+    machine = Machine(RoundRobin(), step_limit=10, is_source=lambda file: False)
+    transfers = Transfers(machine, links)
+
+    def put(kind: CoreKind, sub_vec_id: int | None, launch: int, *, core: int = 3) -> Finding | None:
+        name = ActorName(rank=0, kind=kind, core=core, program=7, sub_vec_id=sub_vec_id)
+        machine.current = Actor(name)
+        pointer = Pointer(own, dtypes.int8, 0, "x_ptr")
+        transfer = Transfer("putmem", machine.current, LaunchKey("kernel", launch), 1, pointer, pointer, 64)
+        try:
+            transfers.check(transfer)
+        except Found as found:
+            return found.finding
+        return None
+
+    assert put("AIV", 1, 1) is None
+    assert put("AIV", 1, 1) is None
+    for kind, sub_vec_id, text in (("AIV", 0, "AIV 0"), ("AIC", None, "AIC")):
+        finding = put(kind, sub_vec_id, 1)
+        assert isinstance(finding, UdmaRule)
+        assert finding.rule == "single core"
+        assert str(finding.other) == "rank 0 core 3 AIV 1 program 7"
+        assert f"got one from rank 0 core 3 {text} program 7: quiet keeps one slot" in finding.message
+    assert put("AIV", 0, 2) is None
+    assert put("AIV", 0, 2, core=5) is None

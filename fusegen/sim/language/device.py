@@ -86,7 +86,7 @@ class DeviceLanguage:
         return {
             "ACLSHMEM_CMP_EQ": "eq",
             "ACLSHMEM_SIGNAL_SET": "set",
-            "barrier_all": self.barrier_all,
+            "barrier_all": self._mix.barrier_all,
             "barrier_all_vec": self.barrier_all_vec,
             "fence": self.fence,
             "getmem": self.getmem,
@@ -165,7 +165,6 @@ class DeviceLanguage:
         self._step()
         slots = self._mapped(_slot_pointer(pointer, "dl.wait"), "dl.wait")
         wait = self.signals.wait(slots, int(count), int(waitValue))
-        self.transfers.synchronised(self._machine.current)
         return Token(self._machine.current, wait)
 
     def consume_token(self, value: Any, token: Token) -> Any:
@@ -202,7 +201,6 @@ class DeviceLanguage:
         self._step()
         slot = self._mapped(_slot_pointer(pointer, "signal_wait_until"), "signal_wait_until")
         self.signals.wait(slot, 1, int(value))
-        self.transfers.synchronised(self._machine.current)
         return value
 
     def fence(self) -> None:
@@ -222,13 +220,7 @@ class DeviceLanguage:
         if self._machine.current.name.kind == "AIC":
             return
         self._step()
-        self.transfers.synchronised(self._machine.current)
         self.barrier.wait()
-
-    def barrier_all(self) -> None:
-        """libshmem_device.barrier_all: all cube and vector cores of this launch on all ranks."""
-        self.transfers.synchronised(self._machine.current)
-        self._mix.barrier_all()
 
     def putmem(self, destination: Pointer, source: Pointer, size: int, rank: int) -> None:
         """Copy `size` bytes from a local address to a symmetric address on `rank`; complete on return."""
@@ -272,9 +264,7 @@ class DeviceLanguage:
     def _slot_on_peer(self, pointer: Pointer, rank: int, builtin: str) -> Pointer:
         """The slot on another rank that a notify of the current actor sets."""
         peer = self._heap.on_peer(_slot_pointer(pointer, builtin), rank)
-        actor = self._machine.current
-        self.transfers.synchronised(actor)
-        self._heap.links.check_notify(pointer.name, rank=actor.name.rank, peer=peer.memory.rank)
+        self._heap.links.check_notify(pointer.name, rank=self._machine.current.name.rank, peer=peer.memory.rank)
         return peer
 
 
