@@ -1,4 +1,4 @@
-"""Modules with mix kernels that communicate: AllGather+GEMM with barriers, GEMM+ReduceScatter with signals and scopes."""
+"""Modules with mix kernels that communicate: AllGather+GEMM with barriers, GEMM+ReduceScatter with signals."""
 
 from __future__ import annotations
 
