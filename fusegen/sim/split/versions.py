@@ -99,16 +99,19 @@ class _Version(ast.NodeTransformer):
         home = self._placement.homes.get(node)
         if home is not None and home != self._core:
             operands = [self.visit(operand) for operand in _operands(node)]
-            return _call(
-                ABSENT, [each for each in operands if isinstance(each, ast.expr) and not self.is_pure(each)], node
-            )
+            return self._absent([each for each in operands if isinstance(each, ast.expr)], node)
         self.generic_visit(node)
         if node in self._placement.moves:
             assert isinstance(node, ast.Call)
             return _call(WHERE_PRESENT, [node.func, *node.args], node, node.keywords)
         if node in self._placement.once and self._core == "vector":
-            return ast.copy_location(ast.IfExp(_call(IS_FIRST_VECTOR, [], node), node, _call(ABSENT, [], node)), node)
+            skipped = self._absent(copy.deepcopy(_operands(node)), node)
+            return ast.copy_location(ast.IfExp(_call(IS_FIRST_VECTOR, [], node), node, skipped), node)
         return node
+
+    def _absent(self, operands: list[ast.expr], node: ast.expr) -> ast.expr:
+        """In place of an operation that this actor leaves to others: what its operands do besides having a value."""
+        return _call(ABSENT, [operand for operand in operands if not self.is_pure(operand)], node)
 
     def visit_With(self, node: ast.With) -> list[ast.stmt]:
         modes = {self._callees.scope_mode(item) for item in node.items}
