@@ -4,7 +4,8 @@ result = run_module(Path("generated/x.py"), ranks=2, cores=40, shape={"S": 2045,
 
 run       -> self_check (what a generated module is), program (machine set-up), verdict
 stand_ins -> host (triton, torch_npu, torch.distributed, shmem, time) and language (tl, dl, libshmem_device)
-language  -> values (affine, tiles, integers), memory, signals
+language  -> flags (what the cores of an AI core tell each other), values (affine, tiles, integers), memory, signals
+split     -> a mix kernel's text for the AIC and for the AIVs; timing -> virtual time, an observer
 machine   -> actors, schedule, events; device (cores, streams); findings, diagnosis
 
 Importing this package imports neither torch nor greenlet: `run_module` does when it is first used.
@@ -18,6 +19,7 @@ from fusegen.sim.findings import (
     Finding,
     HostError,
     IntegerOverflow,
+    LeftoverFlag,
     MisalignedSlot,
     OutOfBounds,
     StepLimit,
@@ -34,6 +36,7 @@ __all__ = [
     "Finding",
     "HostError",
     "IntegerOverflow",
+    "LeftoverFlag",
     "MisalignedSlot",
     "OutOfBounds",
     "Replay",

@@ -352,7 +352,7 @@ def test_the_cube_needs_the_flag_of_both_vector_cores(run_source) -> None:
 
 def test_a_flag_that_is_left_when_the_launch_ends(run_source) -> None:
     body = SQUARE + SET.format(*CUBE_TO_VECTOR) * 2 + WAIT.format(*CUBE_TO_VECTOR)
-    (finding,) = run_source(kernel(body), cores=1).findings
+    (finding,) = run_source(kernel(body, grid=2), cores=2).findings
     assert (finding.kind, finding.event, finding.count, finding.sender) == ("LeftoverFlag", 5, 1, "cube")
     assert "rank 0 core 0 AIC program 0 at small.py:" in finding.message
     assert "kernel: event 5 (cube to vector) is still set when the launch ends: its AIV 0 has not" in finding.message

@@ -32,13 +32,13 @@ _INTERNAL: Final = frozenset({ABSENT, HAND_OVER, IS_FIRST_VECTOR, WHERE_PRESENT}
 
 def split(function: FunctionType) -> dict[CoreType, ast.FunctionDef]:
     """Both versions of a kernel; raises Unsplittable for what cannot be divided."""
-    definition = _Normalised().visit(definition_of(function))
+    callees = Callees(function)
+    definition = _Normalised(callees).visit(definition_of(function))
     file = Path(function.__code__.co_filename).name
 
     def where(node: ast.AST) -> str:
         return f"{file}:{getattr(node, 'lineno', definition.lineno)}"
 
-    callees = Callees(function)
     placement = place(definition, callees, where)
     return {core: _version(definition, placement, callees, core) for core in ("cube", "vector")}
 
@@ -189,11 +189,36 @@ def _call(
 
 
 class _Normalised(ast.NodeTransformer):
-    """Writes `name += value` as `name = name + value`."""
+    """Writes `name += value` as `name = name + value`, and `acc = acc + tl.dot(a, b)` as `acc = tl.dot(a, b, acc=acc)`.
+
+    The second is what the vendor's compiler does: the cube adds to its accumulator.
+    """
+
+    def __init__(self, callees: Callees) -> None:
+        self._callees = callees
+
+    def visit_Assign(self, node: ast.Assign) -> ast.stmt:
+        match node:
+            case ast.Assign(
+                targets=[ast.Name(id=target)],
+                value=ast.BinOp(op=ast.Add(), left=left, right=right),
+            ):
+                for acc, dot in ((left, right), (right, left)):
+                    is_own = isinstance(acc, ast.Name) and acc.id == target
+                    if is_own and isinstance(dot, ast.Call) and self._is_plain_dot(dot):
+                        dot.keywords.append(ast.keyword("acc", acc))
+                        node.value = dot
+                        break
+        return node
+
+    def _is_plain_dot(self, call: ast.Call) -> bool:
+        """A dot without an accumulator."""
+        has_acc = len(call.args) > 2 or any(keyword.arg == "acc" for keyword in call.keywords)
+        return self._callees.role(call) == "dot" and not has_acc
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
         if not isinstance(node.target, ast.Name):
             return node
         left = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
         value = ast.copy_location(ast.BinOp(left, node.op, node.value), node)
-        return ast.copy_location(ast.Assign([node.target], value), node)
+        return self.visit_Assign(ast.copy_location(ast.Assign([node.target], value), node))
