@@ -113,6 +113,10 @@ class _Version(ast.NodeTransformer):
         """In place of an operation that this actor leaves to others: what its operands do besides having a value."""
         return _call(ABSENT, [operand for operand in operands if not self.is_pure(operand)], node)
 
+    def visit_Assign(self, node: ast.Assign) -> ast.stmt:
+        self.generic_visit(node)
+        return _unpacked(node)
+
     def visit_With(self, node: ast.With) -> list[ast.stmt]:
         modes = {self._callees.scope_mode(item) for item in node.items}
         if modes == {self._core}:
@@ -150,6 +154,10 @@ class _Foreign(ast.NodeTransformer):
     def visit_Assert(self, node: ast.Assert) -> list[ast.stmt]:
         return []
 
+    def visit_Assign(self, node: ast.Assign) -> ast.stmt:
+        self.generic_visit(node)
+        return _unpacked(node)
+
     def visit_With(self, node: ast.With) -> list[ast.stmt]:
         return self.block(node.body)
 
@@ -162,6 +170,15 @@ class _Foreign(ast.NodeTransformer):
             if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store)
         }
         return [ast.copy_location(ast.Assign([name], _call(ABSENT, [], node)), node) for name in names.values()]
+
+
+def _unpacked(node: ast.Assign) -> ast.stmt:
+    """`a, b = _absent()` as `a = b = _absent()`."""
+    match node:
+        case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Call(func=ast.Name(id=function))):
+            if function == ABSENT:
+                node.targets = names
+    return node
 
 
 def _rewritten(rewriter: ast.NodeTransformer, statements: list[ast.stmt]) -> list[ast.stmt]:
