@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fusegen.sim.errors import Misplaced, Unsplittable
+from fusegen.sim.errors import Misplaced, Unsplittable, Unsupported
 from fusegen.sim.events import Event, FlagSet, FlagWaited, Multiplied, TileReceived, TileSent, Write
 from fusegen.sim.mix import core_unit_of
 from fusegen.sim.timing import Clocks, Costs
@@ -284,6 +284,14 @@ def test_a_scalar_that_only_one_core_type_loads_is_refused_by_the_other(run_sour
         Misplaced, match=r"small.py:\d+: add: expected a value of this core, got one that only the other"
     ):
         run_source(kernel(body))
+
+
+@pytest.mark.parametrize("call", ['al.sync_block_all("all", 0)', "tl.histogram(row, 4)", "dl.extern_call()"])
+def test_unsupported_builtins_of_mix_kernels_raise_by_name(run_source, call: str) -> None:
+    name = call[3 : call.index("(")]
+    for body in (SQUARE + call, SQUARE + f"unused = {call}"):
+        with pytest.raises(Unsupported, match=rf"\.{name}: expected a builtin that the simulator supports"):
+            run_source(kernel(body))
 
 
 SET = 'al.sync_block_set("{}", "{}", {})\n'
