@@ -15,6 +15,7 @@ from fusegen.project import Project, find_project
 
 if TYPE_CHECKING:
     from fusegen.plan import KernelPlan
+    from fusegen.sim.mix import CoreUnit
 
 P = ParamSpec("P")
 
@@ -56,10 +57,11 @@ def project_options(command: Callable[Concatenate[Project, P], None]) -> Callabl
     return with_project
 
 
-def note_cores(plan: KernelPlan, cores: int) -> None:
+def note_cores(plan: KernelPlan, cores: int, unit: CoreUnit = "vector") -> None:
     """Says on stderr when a command is about more cores than the target has: the launcher would refuse them there."""
-    if cores > plan.target.vector_cores:
-        click.echo(f"note: {plan.target.name} has {plan.target.vector_cores} vector cores, not {cores}", err=True)
+    available = plan.target.ai_cores if unit == "AI" else plan.target.vector_cores
+    if cores > available:
+        click.echo(f"note: {plan.target.name} has {available} {unit} cores, not {cores}", err=True)
 
 
 def echo_json(document: Any) -> None:

@@ -16,6 +16,7 @@ from fusegen.cli.base import echo_json, json_option, note_cores, project_options
 from fusegen.cli.values import Outcome, Size, parse_shape, size_for, size_without_spec
 from fusegen.errors import PlanError, UsageError
 from fusegen.project import Project
+from fusegen.sim.mix import CoreUnit, core_unit_of
 from fusegen.sim.schedule import SCHEDULE_NAMES, ScheduleName
 
 if TYPE_CHECKING:
@@ -33,7 +34,11 @@ if TYPE_CHECKING:
     metavar="N",
     help="Ranks of one node, a divisor of the ranks: MTE does not reach other nodes.  [all ranks on one node]",
 )
-@click.option("--cores", type=click.IntRange(1), help="Cores of each rank.  [with --shape: all of the target]")
+@click.option(
+    "--cores",
+    type=click.IntRange(1),
+    help="Cores of each rank: AI cores for mix kernels, else vector cores.  [with --shape: all of the target]",
+)
 @click.option("--shape", metavar="K=V,...", help="Tensor sizes, for example S=130,H=3,D=72.")
 @click.option("--launches", type=click.IntRange(1), help="Launches on one workspace.  [with --shape: 1]")
 @click.option("--seed", type=click.IntRange(0, 2**31), default=0, show_default=True, help="Seed of input and schedule.")
@@ -107,8 +112,9 @@ def _simulate(
     from fusegen.sim import run_module
 
     with _subject(name, project, overrides) as subject:
-        size = size_for(subject.loaded.spec, **given) if subject.loaded else size_without_spec(**given)
-        _refuse_impossible(subject.plan, size)
+        unit = core_unit_of(subject.module)
+        size = size_for(subject.loaded.spec, unit, **given) if subject.loaded else size_without_spec(**given)
+        _refuse_impossible(subject.plan, size, unit)
         per_node = options["ranks_per_node"]
         if per_node and size.ranks % per_node:
             raise UsageError(
@@ -129,7 +135,7 @@ def _simulate(
         return Outcome(subject.name, size, result)
 
 
-def _refuse_impossible(plan: KernelPlan | None, size: Size) -> None:
+def _refuse_impossible(plan: KernelPlan | None, size: Size, unit: CoreUnit) -> None:
     """Raises PlanError before gigabytes are allocated for a run that the launcher would refuse."""
     if plan is None:
         return
@@ -138,7 +144,7 @@ def _refuse_impossible(plan: KernelPlan | None, size: Size) -> None:
 
     if faults := condition_faults(plan, Conditions(size.ranks, size.cores, size.shape)):
         raise PlanError(faults)
-    note_cores(plan, size.cores)
+    note_cores(plan, size.cores, unit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,9 @@ result = run_module(Path("generated/x.py"), ranks=2, cores=40, shape={"S": 2045,
 
 run       -> self_check (what a generated module is), program (machine set-up), verdict
 stand_ins -> host (triton, torch_npu, torch.distributed, shmem, time) and language (tl, dl, libshmem_device)
-language  -> values (affine, tiles, integers), memory, signals, engines (and nodes), udma (its rules)
+language  -> flags (what the cores of an AI core tell each other), values (affine, tiles, integers), memory, signals,
+             engines (and nodes), udma (its rules)
+split     -> a mix kernel's text for the AIC and for the AIVs; timing -> virtual time, an observer
 machine   -> actors, schedule, events; device (cores, streams); findings, diagnosis
 
 Importing this package imports neither torch nor greenlet: `run_module` does when it is first used.
@@ -19,6 +21,7 @@ from fusegen.sim.findings import (
     HostError,
     IntegerOverflow,
     LeakedCollective,
+    LeftoverFlag,
     MisalignedSlot,
     OutOfBounds,
     StepLimit,
@@ -37,6 +40,7 @@ __all__ = [
     "HostError",
     "IntegerOverflow",
     "LeakedCollective",
+    "LeftoverFlag",
     "MisalignedSlot",
     "OutOfBounds",
     "Replay",

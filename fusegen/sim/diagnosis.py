@@ -14,7 +14,7 @@ from fusegen.sim.actors import Actor, BarrierWait, CollectiveWait, FlagWait, Sle
 from fusegen.sim.findings import Blocked, Cause, Deadlock
 from fusegen.sim.heap import POISON_BYTE
 from fusegen.sim.machine import Machine
-from fusegen.sim.meetings import arrivals, barrier_incomplete, flag_not_set
+from fusegen.sim.meetings import arrivals, barrier_incomplete, flag_not_set, signal_outside_of_scope
 from fusegen.sim.memory import Memory
 from fusegen.sim.scene import Scene, StuckSlot, stuck_slot
 
@@ -281,6 +281,7 @@ def _only_hosts(scene: Scene) -> bool:
 RULES: Final[tuple[Callable[[Scene], Cause | None], ...]] = (
     residency,
     rank_behind,
+    signal_outside_of_scope,
     slots_not_zeroed,
     notify_lost,
     signal_erased,

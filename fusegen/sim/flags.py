@@ -13,7 +13,7 @@ from types import CodeType
 from typing import Any, Final, NamedTuple
 
 from fusegen.sim.actors import Actor, CoreType, FlagWait, TileWait
-from fusegen.sim.device import Kernel
+from fusegen.sim.device import Kernel, LaunchKey
 from fusegen.sim.elsewhere import ELSEWHERE
 from fusegen.sim.events import FlagSet, FlagWaited, TileReceived, TileSent
 from fusegen.sim.findings import ActorName, LeftoverFlag
@@ -54,12 +54,13 @@ class Exchange:
 
 
 class BlockExchange:
-    """The flags and hand-overs of all programs that run. A flag that is left when its program ends is noted."""
+    """The flags and hand-overs of all programs that run. A flag that is left when its program ends is noted, once."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._events = machine.events
         self._programs: dict[tuple[Kernel, int], Exchange] = {}
+        self._noted: set[tuple[LaunchKey, FlagKey]] = set()
 
     def set_flag(self, key: FlagKey) -> None:
         """Raise a flag for every actor of the receiving core type. The caller of the builtin is two frames up."""
@@ -160,7 +161,9 @@ class BlockExchange:
                 "the next launch on this AI core may take it for its own"
             )
             finding = LeftoverFlag(message, event=key.event, sender=key.sender, receiver=key.receiver, count=count)
-            self._machine.note(finding.at(raised.setter.name, place))
+            if (kernel.key, key) not in self._noted:
+                self._noted.add((kernel.key, key))
+                self._machine.note(finding.at(raised.setter.name, place))
 
 
 def _actors(core: CoreType) -> tuple[int | None, ...]:

@@ -25,7 +25,7 @@ from greenlet import GreenletExit, getcurrent, greenlet
 
 from fusegen.errors import FusegenError
 from fusegen.sim.actors import Actor, Sleep, Wait
-from fusegen.sim.errors import Unsupported
+from fusegen.sim.errors import Unsplittable, Unsupported
 from fusegen.sim.events import EventPort
 from fusegen.sim.findings import Finding, Found, KernelError, Location, StepLimit
 from fusegen.sim.schedule import Schedule
@@ -267,7 +267,8 @@ class Machine:
             case Found() as found:
                 self.report(found.finding, trace=found.__traceback__)
             case FusegenError() as error:
-                if place := self.location_of_trace(error.__traceback__):
+                place = self.location_of_trace(error.__traceback__)
+                if place and not isinstance(error, Unsplittable):  # which names a place itself
                     error.args = (f"{place.file}:{place.line}: {error}",)
                 self._error = error
             case SystemExit(code=None | 0) if actor.is_host:

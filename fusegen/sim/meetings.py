@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fusegen.sim.actors import Actor, BarrierWait, FlagWait
+from fusegen.sim.actors import Actor, BarrierWait, FlagWait, TileWait
 from fusegen.sim.device import Kernel, LaunchKey
 from fusegen.sim.findings import Cause
 from fusegen.sim.host.process import Host
@@ -54,17 +54,32 @@ def arrivals(scene: Scene, barrier: BarrierWait) -> str:
 
 
 def flag_not_set(scene: Scene) -> Cause | None:
-    """Somebody waits for a flag that the other core type of its AI core does not set."""
+    """Somebody waits for a flag, and the core type that sets it has ended, or waits for a flag itself."""
     for actor in scene.blocked:
         wait = actor.waiting
         if not isinstance(wait, FlagWait) or actor.kernel is None:
             continue
-        kinds = ("AIC",) if wait.sender == "cube" else ("AIV",)
+        kind = "AIC" if wait.sender == "cube" else "AIV"
         mates = [*actor.kernel.ended, *(other for other in scene.blocked if other.kernel is actor.kernel)]
-        senders = [
-            scene.where(mate) for mate in mates if mate.name.program == actor.name.program and mate.name.kind in kinds
-        ]
-        who = "its AIC" if wait.sender == "cube" else "both its AIVs"
-        text = f"{actor.name} waits for {wait}, which takes a set of {who} for every wait; {'; '.join(senders)}"
-        return Cause("flag not set", text, "2.1")
+        senders = [mate for mate in mates if mate.name.program == actor.name.program and mate.name.kind == kind]
+        stuck = [mate for mate in senders if mate.waiting is None or isinstance(mate.waiting, FlagWait | TileWait)]
+        if stuck:
+            who = "its AIC" if kind == "AIC" else "both its AIVs"
+            text = (
+                f"{actor.name} waits for {wait} at {scene.machine.location_of(actor)}, which takes a set of {who} for "
+                f"every wait; {'; '.join(map(scene.where, stuck))}"
+            )
+            return Cause("flag not set", text, "2.1")
+    return None
+
+
+def signal_outside_of_scope(scene: Scene) -> Cause | None:
+    """A mix kernel in which the AIC and the AIVs execute the same notify."""
+    for (_, line), (code, kinds) in scene.signals.notifiers.items():
+        if len(kinds) > 1:
+            text = (
+                f"the AIC and the AIVs both notify at {scene.machine.location(code, line)}, and nothing orders them: "
+                "a core that has not done the work announces it; al.scope(core_mode=...) says which one is meant"
+            )
+            return Cause("signal outside of a scope", text, "2.1")
     return None

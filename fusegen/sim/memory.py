@@ -251,14 +251,30 @@ class AccessPort:
     def atomic_add(self, pointer: Pointer, value: Any, mask: Any) -> Any:
         """Add to every included lane; returns the values before. Lanes that meet at one address all count."""
         element = pointer.element
+        offset = pointer.offset
+        if type(offset) is Affine and (mask is None or type(mask) is BoxMask) and _is_injective(offset):
+            box = mask.broadcast_to(offset.shape) if mask is not None else _uniform(True, offset.shape)
+            return self._add_to_box(pointer, offset, box, value)
         offsets, lanes = _dense_lanes(pointer, mask)
         before = _filled(offsets.shape, element, 0)
         chosen = offsets[lanes]
         if chosen.size:
             self._check_dense(pointer, chosen, Atomic)
             before[lanes] = _flat(pointer)[chosen]
-            np.add.at(_flat(pointer), chosen, np.broadcast_to(_converted(value, element), offsets.shape)[lanes])
+            added = np.broadcast_to(_converted(value, element), offsets.shape)[lanes]
+            elements = _flat(pointer)
+            for place, addend in zip(chosen.ravel(), added.ravel(), strict=True):  # one by one: lanes may meet
+                elements[place] += addend
         return wrap(before if before.ndim else before[()], element)
+
+    def _add_to_box(self, pointer: Pointer, offset: Affine, box: BoxMask, value: Any) -> Any:
+        """Add to a box of elements, no two of which are the same."""
+        before = _filled(offset.shape, pointer.element, 0)
+        if not box.is_empty:
+            view = self._box_view(pointer, _clip(offset, box), Atomic)
+            before[box.slices()] = view
+            view += np.broadcast_to(_converted(value, pointer.element), offset.shape)[box.slices()]
+        return Tile(before, pointer.element)
 
     def copy(self, destination: Pointer, source: Pointer, size: int, *, blocking: bool) -> None:
         """Copy `size` bytes between two scalar pointers."""
@@ -306,6 +322,17 @@ def out_of_bounds(pointer: Pointer, low: int, high: int, *, slot: Slot | None = 
             slot=slot,
         )
     )
+
+
+def _is_injective(index: Affine) -> bool:
+    """No two lanes have the same index: each stride is larger than all that smaller strides reach."""
+    reach = 0
+    for coef, extent in sorted(zip(map(abs, index.coefs), index.shape, strict=True)):
+        if extent > 1:
+            if coef <= reach:
+                return False
+            reach += coef * (extent - 1)
+    return True
 
 
 def _clip(index: Affine, mask: BoxMask) -> Affine:

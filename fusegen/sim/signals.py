@@ -15,7 +15,7 @@ from typing import Final
 
 from fusegen.sim.actors import Actor, BarrierWait, SlotWait
 from fusegen.sim.events import BarrierPassed, Notified, Waited
-from fusegen.sim.findings import Found, MisalignedSlot, Slot
+from fusegen.sim.findings import CoreKind, Found, MisalignedSlot, Slot
 from fusegen.sim.machine import Machine
 from fusegen.sim.memory import SLOT_BYTES, AccessPort, Memory, Pointer, out_of_bounds
 
@@ -54,7 +54,8 @@ class Signals:
     """Waits and notifies of all actors.
 
     `data_lines` and `credit_lines` are lines whose waits were ended by an announcement, and by a credit or a slot's
-    first zero: they tell consumers from producers. `notified` are the memories with signals, and their bytes.
+    first zero: they tell consumers from producers. `notified` are the memories with signals, and their bytes;
+    `notifiers` the kinds of cores that have executed a notify, by its file and line.
     """
 
     def __init__(self, machine: Machine, port: AccessPort) -> None:
@@ -65,6 +66,7 @@ class Signals:
         self.data_lines: set[int] = set()
         self.credit_lines: set[int] = set()
         self.notified: dict[Memory, int] = {}
+        self.notifiers: dict[tuple[str, int], tuple[CodeType, set[CoreKind]]] = {}
         machine.before_idle = self.wake_satisfied
 
     def wait(self, pointer: Pointer, count: int, value: int) -> SlotWait:
@@ -103,6 +105,8 @@ class Signals:
         WORDS[pointer.element.itemsize].pack_into(memory.buffer, address, value)
         frame = sys._getframe(2)
         line = frame.f_lineno
+        _, kinds = self.notifiers.setdefault((frame.f_code.co_filename, line), (frame.f_code, set()))
+        kinds.add(self._machine.current.name.kind)
         previous = memory.records.get(address)
         first_line = line if previous is None else previous.first_line
         if previous is None:

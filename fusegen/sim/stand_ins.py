@@ -88,6 +88,8 @@ def installed(
         stack.enter_context(_attributes(torch.Tensor, {"npu": _npu, "is_npu": property(is_on_device)}))
         stack.enter_context(_attributes(torch.distributed, distributed))
         stack.callback(Globals(os.environ).restore)
+        stack.callback(torch.set_num_threads, torch.get_num_threads())
+        torch.set_num_threads(1)  # tiles are small: threads would wait for each other, and for other processes
         stack.enter_context(NpuMode(hosts))
         yield
 

@@ -1,7 +1,8 @@
-"""Modules with mix kernels that communicate: AllGather+GEMM with barriers, GEMM+ReduceScatter with signals and scopes."""
+"""Modules with mix kernels that communicate: AllGather+GEMM with barriers, GEMM+ReduceScatter with signals."""
 
 from __future__ import annotations
 
+from textwrap import indent
 from typing import Any
 
 SWIZZLE = """
@@ -109,6 +110,65 @@ def allgather_gemm(
     return text
 
 
+CUBE_PHASE = """\
+free = use
+token = dl.wait(credit_ptr + ring * ranks * vector_cores * SLOT, ranks * vector_cores, "sys", "acquire",
+                waitValue=free)
+partial = dl.consume_token(partial_ptr, token)
+for work in range(core, gemm_work, cores):
+    row, col = gemm_swizzle(work, ranks, cols, 2)
+    offset_m = block * BM + tl.arange(0, BM)
+    offset_n = col * BN + tl.arange(0, BN)
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for block_k in range(tl.cdiv(K, BK)):
+        offset_k = block_k * BK + tl.arange(0, BK)
+        a_mask = (offset_m[:, None] < M) & (offset_k[None, :] < K)
+        b_mask = (offset_k[:, None] < K) & (offset_n[None, :] < N)
+        a = tl.load(a_ptr + (row * M + offset_m)[:, None] * K + offset_k[None, :], mask=a_mask, other=0.0)
+        b = tl.load(b_ptr + offset_k[:, None] * N + offset_n[None, :], mask=b_mask, other=0.0)
+        acc = tl.dot(a, b, acc)
+    tile_m = (ring * ranks + row) * BM + tl.arange(0, BM)
+    mask = (offset_m[:, None] < M) & (offset_n[None, :] < N)
+    offset = tile_m[:, None] * N + offset_n[None, :]
+    tl.store(partial + offset, acc.to(partial_ptr.dtype.element_ty), mask=mask)
+    al.sync_block_set("cube", "vector", TILE_STORED)
+"""
+
+VECTOR_PHASE = """\
+ready = use + 1
+for work in range(core, gemm_work, cores):
+    al.sync_block_wait("cube", "vector", TILE_STORED)
+    if sub_vec_id() == 0:
+        row, col = gemm_swizzle(work, ranks, cols, 2)
+        libshmem_device.fence()
+        slot = ((ring * ranks + rank) * cols + col) * SLOT
+        dl.notify(ready_ptr + slot, row, ready)
+comm_rows = tl.cdiv(BM, CM)
+for work in range(vector_core, cols * comm_rows, vector_cores):
+    col = work // comm_rows
+    offset_m = (work % comm_rows) * CM + tl.arange(0, CM)
+    offset_n = col * BN + tl.arange(0, BN)
+    total = tl.zeros((CM, BN), dtype=tl.float32)
+    target_m = block * BM + offset_m
+    mask = (offset_m[:, None] < BM) & (target_m[:, None] < M) & (offset_n[None, :] < N)
+    for step in range(ranks):
+        source = (rank + step) % ranks
+        slot = ((ring * ranks + source) * cols + col) * SLOT
+        token = dl.wait(ready_ptr + slot, 1, "sys", "acquire", waitValue=ready)
+        partial = dl.consume_token(partial_ptr, token)
+        remote = dl.symm_at(partial, source)
+        offset = ((ring * ranks + rank) * BM + offset_m)[:, None] * N + offset_n[None, :]
+        total += tl.load(remote + offset, mask=mask, other=0.0).to(tl.float32)
+    tl.store(c_ptr + target_m[:, None] * N + offset_n[None, :], total.to(c_ptr.dtype.element_ty), mask=mask)
+"""
+
+CREDITS = """\
+libshmem_device.fence()
+for source in range(ranks):
+    slot = ((ring * ranks + rank) * vector_cores + vector_core) * SLOT
+    dl.notify(credit_ptr + slot, source, use + 1)
+"""
+
 GEMM_REDUCE = (
     SWIZZLE
     + """
@@ -128,65 +188,7 @@ def gemm_reduce(a_ptr, b_ptr, c_ptr, partial_ptr, ready_ptr, credit_ptr, M, N, K
     rows = tl.cdiv(M, BM)
     cols = tl.cdiv(N, BN)
     gemm_work = ranks * cols
-    with al.scope(core_mode="cube"):
-        for block in range(rows):
-            ring = block % RING
-            use = block // RING
-            free = use
-            token = dl.wait(credit_ptr + ring * ranks * vector_cores * SLOT, ranks * vector_cores, "sys", "acquire",
-                            waitValue=free)
-            partial = dl.consume_token(partial_ptr, token)
-            for work in range(core, gemm_work, cores):
-                row, col = gemm_swizzle(work, ranks, cols, 2)
-                offset_m = block * BM + tl.arange(0, BM)
-                offset_n = col * BN + tl.arange(0, BN)
-                acc = tl.zeros((BM, BN), dtype=tl.float32)
-                for block_k in range(tl.cdiv(K, BK)):
-                    offset_k = block_k * BK + tl.arange(0, BK)
-                    a_mask = (offset_m[:, None] < M) & (offset_k[None, :] < K)
-                    b_mask = (offset_k[:, None] < K) & (offset_n[None, :] < N)
-                    a = tl.load(a_ptr + (row * M + offset_m)[:, None] * K + offset_k[None, :], mask=a_mask, other=0.0)
-                    b = tl.load(b_ptr + offset_k[:, None] * N + offset_n[None, :], mask=b_mask, other=0.0)
-                    acc = tl.dot(a, b, acc)
-                tile_m = (ring * ranks + row) * BM + tl.arange(0, BM)
-                mask = (offset_m[:, None] < M) & (offset_n[None, :] < N)
-                offset = tile_m[:, None] * N + offset_n[None, :]
-                tl.store(partial + offset, acc.to(partial_ptr.dtype.element_ty), mask=mask)
-                al.sync_block_set("cube", "vector", TILE_STORED)
-    with al.scope(core_mode="vector"):
-        for block in range(rows):
-            ring = block % RING
-            use = block // RING
-            ready = use + 1
-            for work in range(core, gemm_work, cores):
-                al.sync_block_wait("cube", "vector", TILE_STORED)
-                if sub_vec_id() == 0:
-                    row, col = gemm_swizzle(work, ranks, cols, 2)
-                    libshmem_device.fence()
-                    slot = ((ring * ranks + rank) * cols + col) * SLOT
-                    dl.notify(ready_ptr + slot, row, ready)
-            comm_rows = tl.cdiv(BM, CM)
-            for work in range(vector_core, cols * comm_rows, vector_cores):
-                col = work // comm_rows
-                offset_m = (work % comm_rows) * CM + tl.arange(0, CM)
-                offset_n = col * BN + tl.arange(0, BN)
-                total = tl.zeros((CM, BN), dtype=tl.float32)
-                target_m = block * BM + offset_m
-                mask = (offset_m[:, None] < BM) & (target_m[:, None] < M) & (offset_n[None, :] < N)
-                for step in range(ranks):
-                    source = (rank + step) % ranks
-                    slot = ((ring * ranks + source) * cols + col) * SLOT
-                    token = dl.wait(ready_ptr + slot, 1, "sys", "acquire", waitValue=ready)
-                    partial = dl.consume_token(partial_ptr, token)
-                    remote = dl.symm_at(partial, source)
-                    offset = ((ring * ranks + rank) * BM + offset_m)[:, None] * N + offset_n[None, :]
-                    total += tl.load(remote + offset, mask=mask, other=0.0).to(tl.float32)
-                tl.store(c_ptr + target_m[:, None] * N + offset_n[None, :], total.to(c_ptr.dtype.element_ty), mask=mask)
-            libshmem_device.fence()
-            for source in range(ranks):
-                slot = ((ring * ranks + rank) * vector_cores + vector_core) * SLOT
-                dl.notify(credit_ptr + slot, source, use + 1)
-
+{phases}
 
 def heap_bytes(*, ranks):
     return 1 << 22
@@ -217,6 +219,49 @@ def check(rank, ranks):
 )
 
 
-def gemm_reduce(*, shape: str = "40, 40, 48", tiles: str = "16, 16, 16, 8, 2") -> str:
+ROUND = """\
+for block in range(rows):
+    ring = block % RING
+    use = block // RING
+"""
+CUBE = 'with al.scope(core_mode="cube"):\n'
+VECTOR = 'with al.scope(core_mode="vector"):\n'
+TOLD = 'al.sync_block_set("cube", "vector", TILE_STORED)\n'
+AWAITED = 'al.sync_block_wait("cube", "vector", TILE_STORED)\n'
+
+
+def in_two_scopes() -> str:
+    """All rounds of the cube, then all of the vector cores: what the generator emits."""
+    return "".join(
+        indent(scope + indent(ROUND + indent(phase, " " * 4), " " * 4), " " * 4)
+        for scope, phase in ((CUBE, CUBE_PHASE), (VECTOR, VECTOR_PHASE + CREDITS))
+    )
+
+
+def in_scopes_of_a_round() -> str:
+    """Two scopes in every round."""
+    phases = CUBE + indent(CUBE_PHASE, " " * 4) + VECTOR + indent(VECTOR_PHASE + CREDITS, " " * 4)
+    return indent(ROUND + indent(phases, " " * 4), " " * 4)
+
+
+def credits_outside_of_scopes() -> str:
+    """The AIC returns a credit, too, and has not waited for the loads of the vector cores."""
+    phases = CUBE + indent(CUBE_PHASE, " " * 4) + VECTOR + indent(VECTOR_PHASE, " " * 4) + CREDITS
+    return indent(ROUND + indent(phases, " " * 4), " " * 4)
+
+
+def without_scopes() -> str:
+    """The fence and the notify stand behind the store of the dot result, as in a vector kernel."""
+    announce = (
+        "libshmem_device.fence()\n"
+        "    dl.notify(ready_ptr + ((ring * ranks + rank) * cols + col) * SLOT, row, use + 1)\n"
+    )
+    cube = CUBE_PHASE.replace(TOLD, announce)
+    vector = "ready = use + 1\n" + VECTOR_PHASE[VECTOR_PHASE.index("comm_rows =") :]
+    return indent(ROUND + indent(cube + vector + CREDITS, " " * 4), " " * 4)
+
+
+def gemm_reduce(phases: str | None = None, *, shape: str = "40, 40, 48", tiles: str = "16, 16, 16, 8, 2") -> str:
     """A module; `tiles` are BM, BN, BK, CM and the ring."""
-    return GEMM_REDUCE.replace("{shape}", shape).replace("{tiles}", tiles)
+    text = GEMM_REDUCE.replace("{phases}", phases or in_two_scopes())
+    return text.replace("{shape}", shape).replace("{tiles}", tiles)

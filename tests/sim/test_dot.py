@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fusegen.sim.errors import Unsplittable
+from fusegen.sim.events import Event, TileSent
 
 HEAD = """
 @triton.jit
@@ -127,6 +128,21 @@ def test_the_product_of_each_type(run_source, dtype: str, schedule: str) -> None
 @pytest.mark.parametrize("schedule", ["round-robin", "random"])
 def test_around_the_dot(run_source, parts: dict[str, str], schedule: str) -> None:
     assert_exact(run_source(gemm(**parts), cores=3, schedule=schedule))
+
+
+@pytest.mark.parametrize("added", ["acc += tl.dot(a, b)", "acc = tl.dot(a, b) + acc"])
+def test_a_sum_of_dots_stays_on_the_cube(run_source, added: str) -> None:
+    told: list[Event] = []
+    source = gemm().replace("acc = tl.dot(a, b, acc)", added)
+    assert_exact(run_source(source, cores=3, observers=[told.append]))
+    assert not [event for event in told if isinstance(event, TileSent)]
+
+
+@pytest.mark.parametrize(
+    "loop", ["range(tl.cdiv(K, BK))", "tl.range(0, tl.cdiv(K, BK), num_stages=2)", "tl.static_range(3)"]
+)
+def test_loops_over_k(run_source, loop: str) -> None:
+    assert_exact(run_source(gemm().replace("range(tl.cdiv(K, BK))", loop), cores=3))
 
 
 @pytest.mark.parametrize("parts", [{"load_b": LOAD_B + "\n            b = b.to(tl.float32)", "expected": "product"}])

@@ -136,7 +136,10 @@ def check(rank, ranks):
     assert {(actor.name.rank, actor.name.program) for actor in passed.actors} == {(0, 0), (0, 1), (1, 0), (1, 1)}
     assert passed.actor in passed.actors
     atomics = [event for event in of_program(told, rank=0, program=0) if isinstance(event, Atomic)]
-    assert [list(event.lanes) for event in atomics] == [[0], [0, 1]]
+    single, pair = [event.lanes for event in atomics]
+    assert list(single) == [0]
+    assert isinstance(pair, Affine)
+    assert (pair.base, pair.coefs, pair.shape) == (0, (1,), (2,))
     copies = [event for event in of_program(told, rank=0, program=0) if isinstance(event, Read | Write)]
     assert [(type(event), event.tensor, event.blocking) for event in copies] == [
         (Read, "x_ptr", True),

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from fusegen.sim import dtypes
-from fusegen.sim.casts import to_float32
+from fusegen.sim.casts import multiply
 from fusegen.sim.elsewhere import ELSEWHERE
 from fusegen.sim.errors import Misplaced, Unsupported
 from fusegen.sim.tiles import Tile
@@ -33,11 +33,8 @@ def dot(left: Any, right: Any, acc: Any, out_dtype: dtypes.DType) -> Tile:
         raise ValueError(f"tl.dot: expected a [M, K] and b [K, N], got {list(left.shape)} and {list(right.shape)}")
     if out_dtype is not dtypes.float32:
         raise Unsupported(f"tl.dot with out_dtype {out_dtype}")
-    with np.errstate(all="ignore"):
-        result = to_float32(left.data) @ to_float32(right.data)
-        if acc is not None:
-            result += _accumulator(acc, result.shape)
-    return Tile(result, dtypes.float32)
+    start = None if acc is None else _accumulator(acc, (left.shape[0], right.shape[1]))
+    return Tile(multiply(left.data, right.data, start), dtypes.float32)
 
 
 def _accumulator(acc: Any, shape: tuple[int, ...]) -> np.ndarray:

@@ -68,8 +68,9 @@ class Callees:
         """What a call does."""
         callee = self.callee(call.func)
         if callee is None:
-            is_method = isinstance(call.func, ast.Attribute)
-            return ("move" if call.func.attr in METHOD_MOVES else "compute") if is_method else "effect"  # type: ignore[attr-defined]
+            if not isinstance(call.func, ast.Attribute) or self.callee(call.func.value) is not None:
+                return "effect"  # an unknown name, or one that a module does not have: it raises when it is called
+            return "move" if call.func.attr in METHOD_MOVES else "compute"
         if id(callee) in self._roles:
             return self._roles[id(callee)]
         if isinstance(helper := getattr(callee, "fn", None), FunctionType):

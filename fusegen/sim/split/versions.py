@@ -32,13 +32,13 @@ _INTERNAL: Final = frozenset({ABSENT, HAND_OVER, IS_FIRST_VECTOR, WHERE_PRESENT}
 
 def split(function: FunctionType) -> dict[CoreType, ast.FunctionDef]:
     """Both versions of a kernel; raises Unsplittable for what cannot be divided."""
-    definition = _Normalised().visit(definition_of(function))
+    callees = Callees(function)
+    definition = _Normalised(callees).visit(definition_of(function))
     file = Path(function.__code__.co_filename).name
 
     def where(node: ast.AST) -> str:
         return f"{file}:{getattr(node, 'lineno', definition.lineno)}"
 
-    callees = Callees(function)
     placement = place(definition, callees, where)
     return {core: _version(definition, placement, callees, core) for core in ("cube", "vector")}
 
@@ -99,16 +99,23 @@ class _Version(ast.NodeTransformer):
         home = self._placement.homes.get(node)
         if home is not None and home != self._core:
             operands = [self.visit(operand) for operand in _operands(node)]
-            return _call(
-                ABSENT, [each for each in operands if isinstance(each, ast.expr) and not self.is_pure(each)], node
-            )
+            return self._absent([each for each in operands if isinstance(each, ast.expr)], node)
         self.generic_visit(node)
         if node in self._placement.moves:
             assert isinstance(node, ast.Call)
             return _call(WHERE_PRESENT, [node.func, *node.args], node, node.keywords)
         if node in self._placement.once and self._core == "vector":
-            return ast.copy_location(ast.IfExp(_call(IS_FIRST_VECTOR, [], node), node, _call(ABSENT, [], node)), node)
+            skipped = self._absent(copy.deepcopy(_operands(node)), node)
+            return ast.copy_location(ast.IfExp(_call(IS_FIRST_VECTOR, [], node), node, skipped), node)
         return node
+
+    def _absent(self, operands: list[ast.expr], node: ast.expr) -> ast.expr:
+        """In place of an operation that this actor leaves to others: what its operands do besides having a value."""
+        return _call(ABSENT, [operand for operand in operands if not self.is_pure(operand)], node)
+
+    def visit_Assign(self, node: ast.Assign) -> ast.stmt:
+        self.generic_visit(node)
+        return _unpacked(node)
 
     def visit_With(self, node: ast.With) -> list[ast.stmt]:
         modes = {self._callees.scope_mode(item) for item in node.items}
@@ -147,6 +154,10 @@ class _Foreign(ast.NodeTransformer):
     def visit_Assert(self, node: ast.Assert) -> list[ast.stmt]:
         return []
 
+    def visit_Assign(self, node: ast.Assign) -> ast.stmt:
+        self.generic_visit(node)
+        return _unpacked(node)
+
     def visit_With(self, node: ast.With) -> list[ast.stmt]:
         return self.block(node.body)
 
@@ -159,6 +170,15 @@ class _Foreign(ast.NodeTransformer):
             if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store)
         }
         return [ast.copy_location(ast.Assign([name], _call(ABSENT, [], node)), node) for name in names.values()]
+
+
+def _unpacked(node: ast.Assign) -> ast.stmt:
+    """`a, b = _absent()` as `a = b = _absent()`."""
+    match node:
+        case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Call(func=ast.Name(id=function))):
+            if function == ABSENT:
+                node.targets = names
+    return node
 
 
 def _rewritten(rewriter: ast.NodeTransformer, statements: list[ast.stmt]) -> list[ast.stmt]:
@@ -186,11 +206,36 @@ def _call(
 
 
 class _Normalised(ast.NodeTransformer):
-    """Writes `name += value` as `name = name + value`."""
+    """Writes `name += value` as `name = name + value`, and `acc = acc + tl.dot(a, b)` as `acc = tl.dot(a, b, acc=acc)`.
+
+    The second is what the vendor's compiler does: the cube adds to its accumulator.
+    """
+
+    def __init__(self, callees: Callees) -> None:
+        self._callees = callees
+
+    def visit_Assign(self, node: ast.Assign) -> ast.stmt:
+        match node:
+            case ast.Assign(
+                targets=[ast.Name(id=target)],
+                value=ast.BinOp(op=ast.Add(), left=left, right=right),
+            ):
+                for acc, dot in ((left, right), (right, left)):
+                    is_own = isinstance(acc, ast.Name) and acc.id == target
+                    if is_own and isinstance(dot, ast.Call) and self._is_plain_dot(dot):
+                        dot.keywords.append(ast.keyword("acc", acc))
+                        node.value = dot
+                        break
+        return node
+
+    def _is_plain_dot(self, call: ast.Call) -> bool:
+        """A dot without an accumulator."""
+        has_acc = len(call.args) > 2 or any(keyword.arg == "acc" for keyword in call.keywords)
+        return self._callees.role(call) == "dot" and not has_acc
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
         if not isinstance(node.target, ast.Name):
             return node
         left = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
         value = ast.copy_location(ast.BinOp(left, node.op, node.value), node)
-        return ast.copy_location(ast.Assign([node.target], value), node)
+        return self.visit_Assign(ast.copy_location(ast.Assign([node.target], value), node))
