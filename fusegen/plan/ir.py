@@ -84,8 +84,8 @@ class Buffer:
 class Protocol:
     """Values of a slot over its uses, and the definitions that the values need.
 
-    A producer waits for `free` and writes `ready`; a consumer waits for `ready` and writes `credit`. Where slots are not
-    reused there is neither free nor credit. `reason` is the comment that the kernel carries.
+    A producer waits for `free` and writes `ready`; a consumer waits for `ready` and writes `credit`. Where slots are
+    not reused there is neither free nor credit. `reason` is the comment that the kernel carries.
     """
 
     free: Expr | None
@@ -135,7 +135,7 @@ class BarrierCover:
 
 @dataclass(frozen=True, slots=True)
 class SignalCover:
-    """Ordered by a slot of `slots`: the source announces, or hands over to stage `through` that does; the target waits."""
+    """Ordered by a slot of `slots`: the source announces, or hands over to `through` that does; the target waits."""
 
     slots: str
     through: str | None = None

@@ -1,12 +1,12 @@
 """Stages: loops over tiles, who runs them, how a work index becomes a tile, and how a stage meets other stages.
 
-    Stage     = name kind workers tasks partner definitions inner tile reads writes waits announces
-    Workers   = engine (vector | cube), selection (AllCores | Role | VectorCores), part (everyone | First | Rest)
-    Tasks     = round axis, item axes, rank axis, and the order in which one work index runs over them
-    Order     = Interleaved | Sequential | Grid                      visiting order (plan.swizzle, guide 1.4)
-    Access    = region, place (Local | Peer), a coordinate for each axis, and the piece that it lies in
-    Wait      = slots that a stage waits for                         level: once a round, an item, a tile or a source
-    Announce  = slots that a stage writes                            level: once a round, an item or a tile
+Stage     = name kind workers tasks partner definitions inner tile reads writes waits announces
+Workers   = engine (vector | cube), selection (AllCores | Role | VectorCores), part (everyone | First | Rest)
+Tasks     = round axis, item axes, rank axis, and the order in which one work index runs over them
+Order     = Interleaved | Sequential | Grid                      visiting order (plan.swizzle, guide 1.4)
+Access    = region, place (Local | Peer), a coordinate for each axis, and the piece that it lies in
+Wait      = slots that a stage waits for                         level: once a round, an item, a tile or a source
+Announce  = slots that a stage writes                            level: once a round, an item or a tile
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from typing import TypeAlias
 from fusegen.plan.expr import Const, Expr, Sym
 from fusegen.plan.layout import Axis
 from fusegen.plan.swizzle import CommOrder, Interleaved, TileOrder
+
+ONE, ZERO = Const(1), Const(0)
+NEIGHBOURS_FIRST = Interleaved()
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +172,7 @@ class Tasks:
     round: Axis | None
     items: tuple[Axis, ...]
     rank: Axis | None
-    order: Order = Interleaved()
+    order: Order = NEIGHBOURS_FIRST
     merged_rounds: bool = False
     granularity: Granularity = Granularity.TILE
 
@@ -212,7 +215,7 @@ class Piece:
     """
 
     first: tuple[Expr, ...]
-    count: Expr = Const(1)
+    count: Expr = ONE
     each: Each | None = None
 
 
@@ -243,7 +246,7 @@ class TileAxis:
     origin: Expr
     tile: str
     stop: Expr
-    offset: Expr = Const(0)
+    offset: Expr = ZERO
     local: str | None = None
 
 
@@ -259,7 +262,7 @@ class Kind(Enum):
     GEMM = "gemm_tiles"
     """Multiply a row panel of A with a column panel of B; tile axes are m, n, k, and reads are A, B and a bias."""
     PUT = "put_blocks"
-    """Whole blocks of rows to one rank by UDMA; the one tile axis counts rows, its index is the first one of a block."""
+    """Whole blocks of rows to one rank by UDMA; the one tile axis counts rows, from the first one of a block."""
     ANNOUNCE = "announce_tiles"
     """Tell readers of tiles that the cube core of the same AI core has stored."""
 
@@ -329,6 +332,14 @@ class Stage:
     announces: tuple[Announce, ...] = ()
     batched: bool = False
     hand_over: int | None = None
+
+    def signals(self) -> tuple[Wait | Announce, ...]:
+        """All waits and announcements."""
+        return (*self.waits, *self.announces)
+
+    def slot_names(self) -> frozenset[str]:
+        """Every slot group that the stage waits for or writes."""
+        return frozenset(each.slots for each in self.signals())
 
     def regions(self) -> frozenset[str]:
         """Everything that the stage reads or writes."""

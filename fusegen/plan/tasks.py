@@ -172,7 +172,7 @@ def round_definitions(plan: KernelPlan, stage: Stage) -> tuple[Definition, ...]:
 
 def _protocol_definitions(stage: Stage, group: SlotGroup) -> tuple[Definition, ...]:
     """What a stage must know for the values that it waits for or writes."""
-    values = [each.value for each in (*stage.waits, *stage.announces) if each.slots == group.name]
+    values = [each.value for each in stage.signals() if each.slots == group.name]
     if not values:
         return ()
     protocol = group.protocol

@@ -1,4 +1,4 @@
-"""What the kernel's templates see: views that hold finished text. A template substitutes and loops over them, no more."""
+"""What the kernel's templates see: views that hold finished text. Templates substitute and loop over them, no more."""
 
 from __future__ import annotations
 

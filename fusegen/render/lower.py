@@ -8,7 +8,8 @@ from itertools import pairwise
 from typing import assert_never
 
 from fusegen.plan.expr import KERNEL, Expr, Sym, symbols, text
-from fusegen.plan.ir import KernelPlan, Tensor, TensorRole
+from fusegen.plan.ir import KernelPlan, PlanDefect, Tensor, TensorRole
+from fusegen.plan.layout import Axis
 from fusegen.plan.program import Barrier, Node, Rounds, Run, Scope, When
 from fusegen.plan.stages import Call, Definition, Granularity, Kind, Peer, Role, Stage, VectorCores
 from fusegen.plan.tasks import carried, round_definitions, work_loop
@@ -57,6 +58,7 @@ def _facts(plan: KernelPlan) -> str:
 
 def _kernel_view(plan: KernelPlan) -> KernelView:
     needed = _needed(plan)
+    reasons = dict.fromkeys(group.protocol.reason for group in plan.slots)
     views = {stage.name: stage_view(plan, stage) for stage in plan.stages}
     calls = {b.function for stage in plan.stages for b in work_loop(plan, stage).bindings if isinstance(b, Call)}
     has_vector_core = any(isinstance(stage.workers.selection, VectorCores) for stage in plan.stages)
@@ -71,7 +73,7 @@ def _kernel_view(plan: KernelPlan) -> KernelView:
         uses_dl=bool(plan.slots) or any(_maps(stage) for stage in plan.stages),
         needs_scope=any(isinstance(node, Scope) for node in plan.program),
         prologue=tuple(binding_line(d) for d in plan.definitions if d.name in needed),
-        notes=tuple(line for reason in dict.fromkeys(g.protocol.reason for g in plan.slots) for line in reason.splitlines()),
+        notes=tuple(line for reason in reasons for line in reason.splitlines()),
         rows=tuple(_rows(plan)),
         program=_node_views(plan, plan.program, 0),
         helpers=tuple(sorted(calls)),
@@ -189,9 +191,7 @@ def _node_view(plan: KernelPlan, node: Node, extra: int) -> NodeView:
         case When(role, None, body):
             return NodeView("block", head=f"if role == {role}:", body=_node_views(plan, body, 0))
         case When(role, int(lag), body):
-            (axis,) = {_stage_of(plan, inner).tasks.round for inner in body}
-            if axis is None:
-                raise ValueError("expected stages with rounds where stages lag")
+            axis = _round_of(plan, body)
             # step runs from 0 to rounds + extra - 1: only the bound that it can break is tested.
             conditions = [f"role == {role}"]
             conditions += [f"step >= {lag}"] if lag else []
@@ -213,10 +213,12 @@ def _node_view(plan: KernelPlan, node: Node, extra: int) -> NodeView:
             assert_never(node)
 
 
-def _stage_of(plan: KernelPlan, node: Node) -> Stage:
-    if not isinstance(node, Run):
-        raise TypeError(f"expected a stage, got {node}")
-    return plan.stage(node.stage)
+def _round_of(plan: KernelPlan, body: tuple[Node, ...]) -> Axis:
+    """The rounds of the stages in `body`."""
+    (axis,) = {plan.stage(node.stage).tasks.round for node in body if isinstance(node, Run)}
+    if axis is None:
+        raise PlanDefect(f"{plan.name}: a stage without rounds cannot lag")
+    return axis
 
 
 def _body_definitions(plan: KernelPlan, body: tuple[Node, ...]) -> tuple[Definition, ...]:

@@ -263,7 +263,7 @@ class Lowering:
 
     def _named(self) -> Wait | Announce | None:
         """The signal whose slot has a name: the first one inside of the work loop."""
-        inside = [each for each in (*self.stage.waits, *self.stage.announces) if each.level is not Level.ROUND]
+        inside = [each for each in self.stage.signals() if each.level is not Level.ROUND]
         return next((each for each in inside if not self._varies_in_loop(each)), None)
 
     def _varies_in_loop(self, signal: Wait | Announce) -> bool:
@@ -320,7 +320,8 @@ class Lowering:
         names = _closed(frozenset().union(*(symbols(root) for root in roots)), loop.bindings)
         lines = [binding_line(binding) for binding in loop.bindings if set(_names(binding)) & names]
         announces = tuple(self._announce(announce) for announce in inside)
-        slots = {text(self._slot(each), KERNEL) for each, view in zip(inside, announces, strict=True) if view.slot == SLOT}
+        named = [each for each, view in zip(inside, announces, strict=True) if view.slot == SLOT]
+        slots = {text(self._slot(each), KERNEL) for each in named}
         tile = LevelView(tuple(Line(SLOT, slot) for slot in sorted(slots)), (), False, announces)
         return BatchView(
             tuple(lines),
@@ -378,7 +379,7 @@ def _varies(axis: TileAxis, tile_names: set[str]) -> bool:
 
 
 def _axis_lines(axis: TileAxis) -> list[Line]:
-    """Positions of a tile along an axis. `rows` that start at 0 are the same for all tiles: the kernel has them once."""
+    """Positions of a tile along an axis. Those that start at 0 are the same for all tiles: the kernel has them once."""
     steps = f"tl.arange(0, {axis.tile})"
     if axis.local is None:
         return [Line(axis.index, _sum(axis.origin + axis.offset, steps))]

@@ -112,7 +112,7 @@ def _coordinates(plan: KernelPlan, stage: Stage) -> Iterator[tuple[str, Expr, Ex
             tensor_axes = plan.tensor(access.region).axes
             for axis, coordinate in zip(tensor_axes, access.coordinates, strict=True):
                 yield f"{access.region}.{axis.name}", coordinate, axis.extent
-    for each in (*stage.waits, *stage.announces):
+    for each in stage.signals():
         group = plan.slot_group(each.slots)
         first = slot_coordinates(plan, each)
         for axis in group.layout.axes:

@@ -72,9 +72,7 @@ def cover_counted(plan: KernelPlan, buffer: Buffer) -> KernelPlan:
     return replace(plan, decisions=(*plan.decisions, *_decisions(plan, writer, reader)))
 
 
-def _writer_side(
-    plan: KernelPlan, writer: Stage, buffer: Buffer, ready: SlotGroup, credit: SlotGroup
-) -> KernelPlan:
+def _writer_side(plan: KernelPlan, writer: Stage, buffer: Buffer, ready: SlotGroup, credit: SlotGroup) -> KernelPlan:
     """The writer waits once a round for all credits; what it wrote is announced by itself, or by its vector cores."""
     access, piece = access_to(writer, buffer)
     first = (Sym("ring"), *piece.first)

@@ -43,13 +43,13 @@ def _order(plan: KernelPlan) -> CommOrder:
 def _decision(plan: KernelPlan) -> Decision:
     tasks = next((s.tasks for s in plan.stages if s.tasks.round is not None and _uses_ring(plan, s)), None)
     if tasks is None:
-        return Decision("work flattening", "all tiles in one work index", "no ring: a launch passes once over all", "1.2")
+        return Decision("work flattening", "all tiles in one work index", "no ring: one pass over everything", "1.2")
     rounds = tasks.label()
     if plan.is_mix:
         return Decision(
             "work flattening",
             f"all tiles of one of the {rounds} at a time",
-            "a round is a panel of rows of every rank, with every column tile: cube and vector cores meet round by round",
+            "a round is a panel of rows of every rank, with every column tile: the cores meet round by round",
             "1.2",
         )
     return _movement_decision(plan, tasks, rounds)

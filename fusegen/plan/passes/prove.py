@@ -122,7 +122,8 @@ def _signal_defects(
         yield f"{what}: {source.name} does not write {slots}"
     if not any(each.slots == slots and each.value == awaited for each in target.waits):
         yield f"{what}: {target.name} does not wait for {slots}"
-    resets = [stage.name for stage in plan.stages for each in stage.announces if each.slots == slots and each.value == group.protocol.credit]
+    credit = group.protocol.credit
+    resets = [s.name for s in plan.stages for each in s.announces if each.slots == slots and each.value == credit]
     if group.purpose in (Purpose.TILE, Purpose.CREDIT) and tuple(resets) != group.resetters:
         yield f"{what}: expected {group.resetters} as the only resetter of {slots}, got {resets}"
 
@@ -151,5 +152,3 @@ def _transfer_defects(plan: KernelPlan) -> Iterator[str]:
         for access in stage.writes:
             if plan.buffer(access.region).ring is not None:
                 yield f"{stage.name}: expected a region without a ring, so that no transfer waits"
-
-

@@ -15,9 +15,7 @@ from fusegen.plan.expr import Const, Expr, Sym, cdiv
 from fusegen.plan.facts import Decision
 from fusegen.plan.ir import (
     SLOT_WORDS,
-    BarrierCover,
     Buffer,
-    EdgeKind,
     KernelPlan,
     Protocol,
     Purpose,
@@ -30,14 +28,12 @@ from fusegen.plan.passes.counted import cover_counted
 from fusegen.plan.passes.slots import access_to, cover_edges_of, every_rank, with_stages
 from fusegen.plan.program import Barrier, Node, Rounds, Run, Scope, When
 from fusegen.plan.stages import (
-    Access,
     Announce,
     Definition,
     Kind,
     Level,
     Local,
     Peer,
-    Piece,
     Role,
     Stage,
     Tasks,
@@ -139,9 +135,7 @@ def _tile_reader(stage: Stage, buffer: Buffer, group: SlotGroup, *, batched: boo
 
 def _cover_arrivals(plan: KernelPlan, buffer: Buffer) -> KernelPlan:
     """One slot for each piece of a region that is written once in a launch: never reset, any number of waiters."""
-    names = tuple(
-        (axis.name, f"{buffer.signal}_{axis.name.removesuffix('_rank')}") for axis in buffer.pieces[:-1]
-    )
+    names = tuple((axis.name, f"{buffer.signal}_{axis.name.removesuffix('_rank')}") for axis in buffer.pieces[:-1])
     protocol = Protocol(
         free=None,
         ready=Sym("launch") + 1,
@@ -149,8 +143,8 @@ def _cover_arrivals(plan: KernelPlan, buffer: Buffer) -> KernelPlan:
         producer_definitions=(),
         consumer_definitions=(),
         reason=(
-            f"Value of a slot of {buffer.signal}: launch + 1 = the block has arrived. It is never reset: the value of the\n"
-            "launch before differs, and the barrier that closes a launch keeps launches apart."
+            f"Value of a slot of {buffer.signal}: launch + 1 = the block has arrived. It is never reset: the value of\n"
+            "the launch before differs, and the barrier that closes a launch keeps launches apart."
         ),
     )
     group = SlotGroup(buffer.signal, Layout(buffer.pieces, names), buffer.name, Purpose.ARRIVED, protocol, resetters=())

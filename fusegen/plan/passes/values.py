@@ -41,7 +41,7 @@ def value_defects(plan: KernelPlan) -> Iterator[str]:
 
 def _uses(plan: KernelPlan, group: SlotGroup, blocks: int, launch: int) -> list[Use]:
     """Every use of a slot of ring position 0, in one launch of `blocks` rounds."""
-    stage = next(s for s in plan.stages if any(group.name == each.slots for each in s.announces))
+    stage = next(s for s in plan.stages if group.name in s.slot_names())
     axis = _round_axis(stage)
     uses = []
     for use in range(-(-blocks // plan.buffer_num)):
@@ -71,8 +71,7 @@ def _value(expr: Expr | None, names: Mapping[str, int]) -> int:
 
 def _tile_defects(plan: KernelPlan, group: SlotGroup) -> Iterator[str]:
     """One slot for ready and credit: it starts and ends a launch at 0, and values of waiting cores differ."""
-    users = [stage for stage in plan.stages if any(each.slots == group.name for each in (*stage.waits, *stage.announces))]
-    merged = any(stage.tasks.merged_rounds for stage in users)
+    merged = any(stage.tasks.merged_rounds for stage in plan.stages if group.name in stage.slot_names())
     for blocks in relative_rounds(plan.buffer_num):
         uses = _uses(plan, group, blocks, launch=0)
         frees, readies = [use.free for use in uses], [use.ready for use in uses]
@@ -89,7 +88,7 @@ def _tile_defects(plan: KernelPlan, group: SlotGroup) -> Iterator[str]:
 
 
 def _counted_defects(plan: KernelPlan, group: SlotGroup) -> Iterator[str]:
-    """Slots that only writers or only readers write: values follow each other over launches and never repeat at once."""
+    """Slots that only writers or only readers write: values follow each other and never repeat at once."""
     for blocks in relative_rounds(plan.buffer_num):
         uses = [use for launch in range(LAUNCHES) for use in _uses(plan, group, blocks, launch)]
         readies, frees = [use.ready for use in uses], [use.free for use in uses]
@@ -108,5 +107,3 @@ def _arrival_defects(group: SlotGroup) -> Iterator[str]:
     values = [evaluate(group.protocol.ready, {"launch": launch % 2}) for launch in range(LAUNCHES)]
     if any(before == after for before, after in zip([0, *values], values)):  # noqa: B905  pairs of neighbours
         yield f"slots {group.name}: a launch cannot tell its signals from those of the launch before: {values}"
-
-

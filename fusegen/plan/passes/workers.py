@@ -38,9 +38,7 @@ def _mix(plan: KernelPlan) -> KernelPlan:
 def _vector(plan: KernelPlan) -> KernelPlan:
     shared = plan.choices.roles == "shared"
     roles = 1 if shared else 2
-    stages = tuple(
-        replace(stage, workers=replace(stage.workers, selection=_selection(plan, stage, roles))) for stage in plan.stages
-    )
+    stages = tuple(replace(s, workers=replace(s.workers, selection=_selection(plan, s, roles))) for s in plan.stages)
     # A role that splits off senders needs a core for the rest as well.
     parted = any(isinstance(stage.workers.part, First) for stage in stages)
     minimum = roles + parted

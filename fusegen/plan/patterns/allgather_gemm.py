@@ -1,9 +1,9 @@
 """AllGather + GEMM: C = allgather(A) @ B (+ bias) on every rank.
 
-    MTE     a round gathers a panel of PVALUE * BLOCK_M rows of every rank in a ring; push stores tiles of the own panel
-            into every rank's ring, gemm multiplies what arrived
-    UDMA    put sends panels of the own rows to the other ranks, into a region that is written once; keep copies the own
-            part there, which no transfer may carry; gemm multiplies
+MTE     a round gathers a panel of PVALUE * BLOCK_M rows of every rank in a ring; push stores tiles of the own panel
+        into every rank's ring, gemm multiplies what arrived
+UDMA    put sends panels of the own rows to the other ranks, into a region that is written once; keep copies the own
+        part there, which no transfer may carry; gemm multiplies
 """
 
 from __future__ import annotations
@@ -153,7 +153,14 @@ def _mte(plan: KernelPlan, spec: AllGatherGemm) -> KernelPlan:
     first = Piece((SOURCE, TILE_ROW * Sym("tile_comm_rows"), Const(0)), Sym("tile_comm_rows") * COMM_BLOCKS_K)
     gemm = _gemm(
         spec,
-        Tasks("gemm_work", "total_gemm", ROUNDS, (Axis("tile_row", PVALUE), Axis("block_n", BLOCKS_N)), ranks, grid(spec)),
+        Tasks(
+            "gemm_work",
+            "total_gemm",
+            ROUNDS,
+            (Axis("tile_row", PVALUE), Axis("block_n", BLOCKS_N)),
+            ranks,
+            grid(spec),
+        ),
         rows,
         Access("gathered", Local(), (RING, SOURCE, Sym("row_in_panel"), Sym("k")), first),
     )

@@ -50,7 +50,7 @@ from fusegen.plan.stages import (
     TileAxis,
     Workers,
 )
-from fusegen.spec import AllGather, All2All, Movement, ReverseAll2All
+from fusegen.spec import All2All, AllGather, Movement, ReverseAll2All
 from fusegen.targets import target
 
 VECTOR = Workers(Engine.VECTOR, AllCores())
@@ -251,7 +251,9 @@ def _udma(spec: Movement, exchange: Exchange) -> tuple[tuple[Buffer, ...], tuple
             None,
             exchange.axes,
             reads=(Access("a", Local(), exchange.read(RANK)),),
-            writes=(Access("landing", Local(), (RANK, Sym(exchange.row), *exchange.position()), _block(exchange, RANK)),),
+            writes=(
+                Access("landing", Local(), (RANK, Sym(exchange.row), *exchange.position()), _block(exchange, RANK)),
+            ),
         )
         source = Definition("source", (RANK + RANKS - SHIFT) % RANKS, COPY_ORDER)
         copy = _copy_landed(exchange, Axis("shift", RANKS, "ranks"), source)

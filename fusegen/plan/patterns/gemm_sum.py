@@ -45,9 +45,7 @@ TILE_ROW, COMM_ROW, COMM_COLUMN = Sym("tile_row"), Sym("comm_row"), Sym("comm_co
 OTHERS_FIRST = "The rows of the next rank first and the own ones last: ranks wait for different ones."
 
 
-def compose_gemm_sum(
-    name: str, spec: GemmReduceScatter | GemmAllReduce, share: Share, *, summary: str
-) -> KernelPlan:
+def compose_gemm_sum(name: str, spec: GemmReduceScatter | GemmAllReduce, share: Share, *, summary: str) -> KernelPlan:
     """The stages and regions of the pattern; edges and covers are the passes' work."""
     atomic = spec.reduce == "atomic"
     plan = base_plan(
@@ -143,9 +141,7 @@ def _reduce(spec: GemmReduceScatter | GemmAllReduce, share: Share) -> Stage:
         Axis("shift", RANKS, "ranks") if atomic else None,
     )
     partner = Definition("source", (RANK + SHIFT) % RANKS) if atomic else sources(share)
-    rows = TileAxis(
-        "m", PANEL * PANEL_ROWS, "COMM_ROWS", share.rows, offset=COMM_ROW * COMM_ROWS, local="row_in_panel"
-    )
+    rows = TileAxis("m", PANEL * PANEL_ROWS, "COMM_ROWS", share.rows, offset=COMM_ROW * COMM_ROWS, local="row_in_panel")
     columns = TileAxis("n", COMM_COLUMN * COMM_COLUMNS, "COMM_COLUMNS", N)
     # The GEMM tile that the communication tile lies in.
     piece = Piece((SOURCE, COMM_ROW // TILE_COMM_ROWS, COMM_COLUMN // TILE_COMM_COLUMNS))

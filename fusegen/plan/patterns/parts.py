@@ -6,7 +6,7 @@ from fusegen.plan.expr import Expr, Sym, cdiv, minimum
 from fusegen.plan.facts import Tolerance, VerifyPoint
 from fusegen.plan.ir import Choices
 from fusegen.plan.stages import Definition
-from fusegen.spec import Gemm, KernelSpec, Movement
+from fusegen.spec import Gemm, KernelSpec, Movement, SpecBase
 
 RANK, RANKS, SHIFT = Sym("rank"), Sym("ranks"), Sym("shift")
 TARGET, SOURCE = Sym("target"), Sym("source")
@@ -22,7 +22,7 @@ _ROUNDING = {"float32": 1e-4, "float16": 1e-3, "bfloat16": 8e-3}
 """What rounding to this type may change, relative and absolute: two units in the last place, as the field accepts."""
 
 
-def verify_points(spec: KernelSpec) -> tuple[VerifyPoint, ...]:
+def verify_points(spec: KernelSpec | Gemm) -> tuple[VerifyPoint, ...]:
     """The spec's verification points as plain values."""
     return tuple(
         VerifyPoint(point.ranks, point.cores, point.launches, tuple(point.shape.model_dump().items()))
@@ -30,7 +30,7 @@ def verify_points(spec: KernelSpec) -> tuple[VerifyPoint, ...]:
     )
 
 
-def watchdog_seconds(spec: KernelSpec) -> float | None:
+def watchdog_seconds(spec: SpecBase) -> float | None:
     """Seconds after which a launch counts as hung; None without a watchdog."""
     return spec.watchdog.timeout_s if spec.watchdog.enabled else None
 

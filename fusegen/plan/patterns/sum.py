@@ -1,7 +1,7 @@
 """Patterns that add tiles of all ranks: stages over MTE, for a part of the rows on each rank or for all of them.
 
-    push    stores the tile for each target rank into the target's ring buffer
-    reduce  ordered: adds the tiles of all ranks in a fixed order; atomic: adds each tile to C as it arrives
+push    stores the tile for each target rank into the target's ring buffer
+reduce  ordered: adds the tiles of all ranks in a fixed order; atomic: adds each tile to C as it arrives
 """
 
 from __future__ import annotations
