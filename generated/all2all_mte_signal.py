@@ -50,8 +50,8 @@ def comm_swizzle(position, tile, ranks, SPLIT: tl.constexpr):
 
 @triton.jit
 def all2all_kernel(
-    a_ptr,  # [S, ranks * H, D], of this rank, any strides
-    c_ptr,  # [ranks * S, H, D], of this rank, any strides
+    a_ptr,  # [S, ranks * H, D], of this rank, contiguous rows
+    c_ptr,  # [ranks * S, H, D], of this rank, contiguous rows
     peer_ptr,  # symmetric [BUFFER_NUM, ranks, TILE_S, H, D]
     signal_ptr,  # symmetric [BUFFER_NUM, ranks, H * blocks_d, SLOT_WORDS], int64
     rank,
@@ -61,10 +61,8 @@ def all2all_kernel(
     D,  # elements of one head
     stride_as,
     stride_ah,
-    stride_ad,
     stride_cs,
     stride_ch,
-    stride_cd,
     item_h,  # heads in a work item
     item_block_d,  # D blocks in a work item
     TILE_S: tl.constexpr,
@@ -117,7 +115,7 @@ def all2all_kernel(
                     token = dl.wait(remote_signal + slot, 1, "sys", "acquire", waitValue=2 * use)
                     peer = dl.consume_token(remote_peer, token)
                     mask = (s < S)[:, None] & (d < D)[None, :]
-                    a_offset = s[:, None] * stride_as + (target * H + h) * stride_ah + d[None, :] * stride_ad
+                    a_offset = s[:, None] * stride_as + (target * H + h) * stride_ah + d[None, :]
                     tile = tl.load(a_ptr + a_offset, mask=mask)
                     peer_offset = ring * peer_block + rank * peer_rank + rows[:, None] * peer_row + h * D + d[None, :]
                     tl.store(peer + peer_offset, tile, mask=mask)
@@ -145,7 +143,7 @@ def all2all_kernel(
                     mask = (s < S)[:, None] & (d < D)[None, :]
                     peer_offset = ring * peer_block + source * peer_rank + rows[:, None] * peer_row + h * D + d[None, :]
                     tile = tl.load(peer + peer_offset, mask=mask)
-                    c_offset = (source * S + s)[:, None] * stride_cs + h * stride_ch + d[None, :] * stride_cd
+                    c_offset = (source * S + s)[:, None] * stride_cs + h * stride_ch + d[None, :]
                     tl.store(c_ptr + c_offset, tile, mask=mask)
                     libshmem_device.fence()
                     # Credit return: the slot is free for its next use, in this launch or in the next one.
@@ -337,6 +335,16 @@ def _check(shape: tuple[int, ...], tensors: dict[str, torch.Tensor], *, rank: in
             raise ValueError(f"c: expected memory of its own, got some of {name}, which is read meanwhile")
 
 
+def _has_dense_rows(tensor: torch.Tensor) -> bool:
+    """True when neighbours on the last axis are neighbours in memory: cores load and store rows."""
+    return tensor.stride(-1) == 1 or tensor.shape[-1] <= 1
+
+
+def _with_dense_rows(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, or a copy whose rows are dense."""
+    return tensor if _has_dense_rows(tensor) else tensor.contiguous()
+
+
 def launch(
     a: torch.Tensor,
     workspace: Workspace,
@@ -345,8 +353,8 @@ def launch(
 ) -> torch.Tensor:
     """Enqueue the kernel on the current stream and return `c`. Every rank must launch.
 
-    a  [S, ranks * H, D], any strides
-    c  [ranks * S, H, D], any strides; where to write, a new tensor if not given
+    a  [S, ranks * H, D], any strides, copied unless rows are contiguous
+    c  [ranks * S, H, D], any strides, copied unless rows are contiguous; where to write, a new tensor if not given
 
     A shape with a zero in it is a no-op.
     Raises ValueError for a wrong tensor on this rank alone, before anything is enqueued: a launch communicates on the
@@ -362,11 +370,13 @@ def launch(
     _check(workspace.shape, tensors, rank=rank, ranks=ranks)
     if 0 in workspace.shape:
         return c
+    a = _with_dense_rows(a)
+    out = c if _has_dense_rows(c) else torch.empty_like(c, memory_format=torch.contiguous_format)
     workspace.launches += 1
     carried = work_split(S, H, D, ranks=ranks, role_cores=cores // 2)
     all2all_kernel[(cores,)](
         a,
-        c,
+        out,
         workspace.peer,
         workspace.signal,
         rank,
@@ -374,8 +384,8 @@ def launch(
         S,
         H,
         D,
-        *a.stride(),
-        *c.stride(),
+        *a.stride()[:-1],
+        *out.stride()[:-1],
         carried["h"],
         carried["block_d"],
         TILE_S=TILE_S,
@@ -383,8 +393,9 @@ def launch(
         BUFFER_NUM=BUFFER_NUM,
         NPU_SPLIT=NPU_SPLIT,
         SLOT_WORDS=SLOT_WORDS,
+        multibuffer=True,  # the next tile is loaded while this one is stored
     )
-    return c
+    return c if out is c else c.copy_(out)
 
 
 def dump(workspace: Workspace, path: Path) -> Path:

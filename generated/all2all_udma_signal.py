@@ -39,8 +39,8 @@ TOLERANCE = 0.0  # data is moved, not computed: bit-exact
 
 @triton.jit
 def all2all_kernel(
-    a_ptr,  # [S, ranks * H, D], of this rank, any strides
-    c_ptr,  # [ranks * S, H, D], of this rank, any strides
+    a_ptr,  # [S, ranks * H, D], of this rank, contiguous rows
+    c_ptr,  # [ranks * S, H, D], of this rank, contiguous rows
     packed_ptr,  # symmetric [ranks, S, H, D]
     landing_ptr,  # symmetric [ranks, S, H, D]
     own_ptr,  # symmetric [BUFFER_NUM, TILE_S, H, D]
@@ -55,10 +55,8 @@ def all2all_kernel(
     D,  # elements of one head
     stride_as,
     stride_ah,
-    stride_ad,
     stride_cs,
     stride_ch,
-    stride_cd,
     TILE_S: tl.constexpr,
     TILE_D: tl.constexpr,
     BUFFER_NUM: tl.constexpr,
@@ -93,10 +91,10 @@ def all2all_kernel(
     ring_slots = H * blocks_d
     rows = tl.arange(0, TILE_S)
 
-    # Value of a slot of packed_ready: launch + 1 = the block has arrived. It is never reset: the value of the
-    # launch before differs, and the barrier that closes a launch keeps launches apart.
-    # Value of a slot of arrived: launch + 1 = the block has arrived. It is never reset: the value of the
-    # launch before differs, and the barrier that closes a launch keeps launches apart.
+    # Value of a slot of packed_ready: launch + 1 = the block has arrived. It is never reset: the value of
+    # the launch before differs, and the barrier that closes a launch keeps launches apart.
+    # Value of a slot of arrived: launch + 1 = the block has arrived. It is never reset: the value of
+    # the launch before differs, and the barrier that closes a launch keeps launches apart.
     # Values of a slot in use number u of a launch: 2 * u, the producer may write; 2 * u + 1, the tile is
     # there; 0 again after the last use. Plain 0 and 1 would not do: cores of S blocks that share
     # a ring buffer would wait for the same zero, and a later one's producer could take it first.
@@ -112,7 +110,7 @@ def all2all_kernel(
                     for block_d in range(blocks_d):
                         d = block_d * TILE_D + tl.arange(0, TILE_D)
                         mask = (s < S)[:, None] & (d < D)[None, :]
-                        a_offset = s[:, None] * stride_as + (target * H + h) * stride_ah + d[None, :] * stride_ad
+                        a_offset = s[:, None] * stride_as + (target * H + h) * stride_ah + d[None, :]
                         tile = tl.load(a_ptr + a_offset, mask=mask)
                         packed_offset = target * packed_rank + s[:, None] * packed_row + h * D + d[None, :]
                         tl.store(packed_ptr + packed_offset, tile, mask=mask)
@@ -153,7 +151,7 @@ def all2all_kernel(
                 token = dl.wait(signal_ptr + slot, 1, "sys", "acquire", waitValue=2 * use)
                 own = dl.consume_token(own_ptr, token)
                 mask = (s < S)[:, None] & (d < D)[None, :]
-                a_offset = s[:, None] * stride_as + (rank * H + h) * stride_ah + d[None, :] * stride_ad
+                a_offset = s[:, None] * stride_as + (rank * H + h) * stride_ah + d[None, :]
                 tile = tl.load(a_ptr + a_offset, mask=mask)
                 own_offset = ring * own_block + rows[:, None] * own_row + h * D + d[None, :]
                 tl.store(own + own_offset, tile, mask=mask)
@@ -176,7 +174,7 @@ def all2all_kernel(
             mask = (s < S)[:, None] & (d < D)[None, :]
             own_offset = ring * own_block + rows[:, None] * own_row + h * D + d[None, :]
             tile = tl.load(own + own_offset, mask=mask)
-            c_offset = (rank * S + s)[:, None] * stride_cs + h * stride_ch + d[None, :] * stride_cd
+            c_offset = (rank * S + s)[:, None] * stride_cs + h * stride_ch + d[None, :]
             tl.store(c_ptr + c_offset, tile, mask=mask)
             libshmem_device.fence()
             # Credit return: the slot is free for its next use, in this launch or in the next one.
@@ -196,7 +194,7 @@ def all2all_kernel(
             mask = (s < S)[:, None] & (d < D)[None, :]
             landing_offset = source * landing_rank + s[:, None] * landing_row + h * D + d[None, :]
             tile = tl.load(landing + landing_offset, mask=mask)
-            c_offset = (source * S + s)[:, None] * stride_cs + h * stride_ch + d[None, :] * stride_cd
+            c_offset = (source * S + s)[:, None] * stride_cs + h * stride_ch + d[None, :]
             tl.store(c_ptr + c_offset, tile, mask=mask)
 
     # Close the launch: the next one writes the same memory, which a slower rank may still be reading.
@@ -398,6 +396,16 @@ def _check(shape: tuple[int, ...], tensors: dict[str, torch.Tensor], *, rank: in
             raise ValueError(f"c: expected memory of its own, got some of {name}, which is read meanwhile")
 
 
+def _has_dense_rows(tensor: torch.Tensor) -> bool:
+    """True when neighbours on the last axis are neighbours in memory: cores load and store rows."""
+    return tensor.stride(-1) == 1 or tensor.shape[-1] <= 1
+
+
+def _with_dense_rows(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, or a copy whose rows are dense."""
+    return tensor if _has_dense_rows(tensor) else tensor.contiguous()
+
+
 def launch(
     a: torch.Tensor,
     workspace: Workspace,
@@ -406,8 +414,8 @@ def launch(
 ) -> torch.Tensor:
     """Enqueue the kernel on the current stream and return `c`. Every rank must launch.
 
-    a  [S, ranks * H, D], any strides
-    c  [ranks * S, H, D], any strides; where to write, a new tensor if not given
+    a  [S, ranks * H, D], any strides, copied unless rows are contiguous
+    c  [ranks * S, H, D], any strides, copied unless rows are contiguous; where to write, a new tensor if not given
 
     A shape with a zero in it is a no-op.
     Raises ValueError for a wrong tensor on this rank alone, before anything is enqueued: a launch communicates on the
@@ -423,11 +431,13 @@ def launch(
     _check(workspace.shape, tensors, rank=rank, ranks=ranks)
     if 0 in workspace.shape:
         return c
+    a = _with_dense_rows(a)
+    out = c if _has_dense_rows(c) else torch.empty_like(c, memory_format=torch.contiguous_format)
     parity = workspace.launches % 2
     workspace.launches += 1
     all2all_kernel[(cores,)](
         a,
-        c,
+        out,
         workspace.packed,
         workspace.landing,
         workspace.own,
@@ -440,15 +450,16 @@ def launch(
         S,
         H,
         D,
-        *a.stride(),
-        *c.stride(),
+        *a.stride()[:-1],
+        *out.stride()[:-1],
         TILE_S=TILE_S,
         TILE_D=TILE_D,
         BUFFER_NUM=BUFFER_NUM,
         ELEMENT_BYTES=ELEMENT_BYTES,
         SLOT_WORDS=SLOT_WORDS,
+        multibuffer=True,  # the next tile is loaded while this one is stored
     )
-    return c
+    return c if out is c else c.copy_(out)
 
 
 def dump(workspace: Workspace, path: Path) -> Path:

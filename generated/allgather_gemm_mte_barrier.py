@@ -22,6 +22,7 @@ import torch.distributed as dist
 import torch_npu  # noqa: F401  registers the npu device
 import triton
 import triton.language as tl
+import triton.language.extra.cann.extension as al
 import triton_dist.language as dl
 from triton.backends.ascend.driver import NPUUtils
 from triton.language.extra.cann.extension import sub_vec_id
@@ -58,10 +59,10 @@ def gemm_swizzle(index, rows, columns, OFFSET: tl.constexpr):
 
 @triton.jit
 def allgather_gemm_kernel(
-    a_ptr,  # [M, K], of this rank, any strides
-    b_ptr,  # [K, N], of this rank, any strides
-    bias_ptr,  # [N], of this rank, any strides
-    c_ptr,  # [ranks * M, N], of this rank, any strides
+    a_ptr,  # [M, K], of this rank, contiguous rows
+    b_ptr,  # [K, N], of this rank, contiguous columns where B_TURNED, else rows
+    bias_ptr,  # [N], of this rank, contiguous, float32
+    c_ptr,  # [ranks * M, N], of this rank, contiguous rows
     gathered_ptr,  # symmetric [BUFFER_NUM, ranks, panel_rows, K]
     rank,
     ranks,
@@ -69,12 +70,9 @@ def allgather_gemm_kernel(
     N,  # columns of B
     K,  # columns of A
     stride_am,
-    stride_ak,
     stride_bk,
     stride_bn,
-    stride_bias,
     stride_cm,
-    stride_cn,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
@@ -83,6 +81,7 @@ def allgather_gemm_kernel(
     PVALUE: tl.constexpr,
     BUFFER_NUM: tl.constexpr,
     SWIZZLE_OFFSET: tl.constexpr,
+    B_TURNED: tl.constexpr,
 ):
     core = tl.program_id(0)
     cores = tl.num_programs(0)
@@ -103,48 +102,57 @@ def allgather_gemm_kernel(
 
     for panel in range(panels):
         ring = panel % BUFFER_NUM
-        for work in range(vector_core, push_work, vector_cores):
-            item = work // ranks
-            # Neighbouring cores write to neighbouring ranks, counted from this one: every link is in use.
-            target = (rank + (work + item) % ranks) % ranks
-            comm_row = item // comm_blocks_k
-            comm_column = item % comm_blocks_k
-            remote_gathered = dl.symm_at(gathered_ptr, target)
-            row_in_panel = comm_row * COMM_ROWS + tl.arange(0, COMM_ROWS)
-            m = panel * panel_rows + row_in_panel
-            k = comm_column * COMM_COLUMNS + tl.arange(0, COMM_COLUMNS)
-            mask = (m < M)[:, None] & (k < K)[None, :]
-            a_offset = m[:, None] * stride_am + k[None, :] * stride_ak
-            tile = tl.load(a_ptr + a_offset, mask=mask)
-            gathered_offset = ring * gathered_ring + rank * gathered_rank + row_in_panel[:, None] * K + k[None, :]
-            tl.store(remote_gathered + gathered_offset, tile, mask=mask)
+        with al.scope(core_mode="vector"):
+            for work in range(vector_core, push_work, vector_cores):
+                item = work // ranks
+                # Neighbouring cores write to neighbouring ranks, counted from this one: every link is in use.
+                target = (rank + (work + item) % ranks) % ranks
+                comm_row = item // comm_blocks_k
+                comm_column = item % comm_blocks_k
+                remote_gathered = dl.symm_at(gathered_ptr, target)
+                row_in_panel = comm_row * COMM_ROWS + tl.arange(0, COMM_ROWS)
+                m = panel * panel_rows + row_in_panel
+                k = comm_column * COMM_COLUMNS + tl.arange(0, COMM_COLUMNS)
+                mask = (m < M)[:, None] & (k < K)[None, :]
+                a_offset = m[:, None] * stride_am + k[None, :]
+                tile = tl.load(a_ptr + a_offset, mask=mask)
+                gathered_offset = ring * gathered_ring + rank * gathered_rank + row_in_panel[:, None] * K + k[None, :]
+                tl.store(remote_gathered + gathered_offset, tile, mask=mask)
 
         # Every tile of this round is in place, on every rank. No second barrier is needed: this
         # buffer is written again after the next round's barrier, which its readers reach after reading.
         libshmem_device.barrier_all()
-        for work in range(core, gemm_work, cores):
-            row, block_n = gemm_swizzle(work, ranks * PVALUE, blocks_n, SWIZZLE_OFFSET)
-            # The own rows first: they are there before those of any other rank.
-            source = (rank + row // PVALUE) % ranks
-            tile_row = row % PVALUE
-            row_in_panel = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)
-            m = panel * panel_rows + row_in_panel
-            n = block_n * BLOCK_N + tl.arange(0, BLOCK_N)
-            acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-            bias = tl.load(bias_ptr + n * stride_bias, mask=n < N, other=0.0)
-            acc += bias.to(tl.float32)[None, :]
-            for block_k in range(blocks_k):
-                k = block_k * BLOCK_K + tl.arange(0, BLOCK_K)
-                gathered_offset = ring * gathered_ring + source * gathered_rank + row_in_panel[:, None] * K + k[None, :]
-                gathered_tile = tl.load(
-                    gathered_ptr + gathered_offset, mask=(m < M)[:, None] & (k < K)[None, :], other=0.0
-                )
-                b_offset = k[:, None] * stride_bk + n[None, :] * stride_bn
-                b_tile = tl.load(b_ptr + b_offset, mask=(k < K)[:, None] & (n < N)[None, :], other=0.0)
-                acc = tl.dot(gathered_tile, b_tile, acc)
-            mask = (m < M)[:, None] & (n < N)[None, :]
-            c_offset = (source * M + m)[:, None] * stride_cm + n[None, :] * stride_cn
-            tl.store(c_ptr + c_offset, acc.to(c_ptr.dtype.element_ty), mask=mask)
+        with al.scope(core_mode="cube"):
+            for work in range(core, gemm_work, cores):
+                row, block_n = gemm_swizzle(work, ranks * PVALUE, blocks_n, SWIZZLE_OFFSET)
+                # The own rows first: they are there before those of any other rank.
+                source = (rank + row // PVALUE) % ranks
+                tile_row = row % PVALUE
+                row_in_panel = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)
+                m = panel * panel_rows + row_in_panel
+                n = block_n * BLOCK_N + tl.arange(0, BLOCK_N)
+                acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+                bias = tl.load(bias_ptr + n, mask=n < N, other=0.0)
+                for block_k in range(blocks_k):
+                    k = block_k * BLOCK_K + tl.arange(0, BLOCK_K)
+                    gathered_offset = (
+                        ring * gathered_ring + source * gathered_rank + row_in_panel[:, None] * K + k[None, :]
+                    )
+                    gathered_tile = tl.load(
+                        gathered_ptr + gathered_offset, mask=(m < M)[:, None] & (k < K)[None, :], other=0.0
+                    )
+                    if B_TURNED:
+                        b_offset = n[:, None] * stride_bn + k[None, :] * stride_bk
+                        b_tile = tl.trans(
+                            tl.load(b_ptr + b_offset, mask=(n < N)[:, None] & (k < K)[None, :], other=0.0)
+                        )
+                    else:
+                        b_offset = k[:, None] * stride_bk + n[None, :] * stride_bn
+                        b_tile = tl.load(b_ptr + b_offset, mask=(k < K)[:, None] & (n < N)[None, :], other=0.0)
+                    acc = tl.dot(gathered_tile, b_tile, acc)
+                mask = (m < M)[:, None] & (n < N)[None, :]
+                c_offset = (source * M + m)[:, None] * stride_cm + n[None, :]
+                tl.store(c_ptr + c_offset, (acc + bias[None, :]).to(c_ptr.dtype.element_ty), mask=mask)
 
     # Close the launch: the next one starts in buffer 0, which a slower rank may still be reading.
     libshmem_device.barrier_all()
@@ -285,6 +293,22 @@ def _check(shape: tuple[int, ...], tensors: dict[str, torch.Tensor], *, rank: in
             raise ValueError(f"c: expected memory of its own, got some of {name}, which is read meanwhile")
 
 
+def _has_dense_rows(tensor: torch.Tensor) -> bool:
+    """True when neighbours on the last axis are neighbours in memory: cores load and store rows."""
+    return tensor.stride(-1) == 1 or tensor.shape[-1] <= 1
+
+
+def _with_dense_rows(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, or a copy whose rows are dense."""
+    return tensor if _has_dense_rows(tensor) else tensor.contiguous()
+
+
+def _oriented(matrix: torch.Tensor) -> tuple[torch.Tensor, bool]:
+    """A matrix with dense rows or dense columns, copied if it has neither, and whether it is the columns."""
+    turned = not _has_dense_rows(matrix) and matrix.stride(-2) == 1
+    return matrix if turned else _with_dense_rows(matrix), turned
+
+
 def launch(
     a: torch.Tensor,
     b: torch.Tensor,
@@ -295,10 +319,10 @@ def launch(
 ) -> torch.Tensor:
     """Enqueue the kernel on the current stream and return `c`. Every rank must launch.
 
-    a     [M, K], any strides
-    b     [K, N], any strides
-    bias  [N], any strides
-    c     [ranks * M, N], any strides; where to write, a new tensor if not given
+    a     [M, K], any strides, copied unless rows are contiguous
+    b     [K, N], any strides, copied unless rows or columns are contiguous
+    bias  [N], any strides, copied unless contiguous
+    c     [ranks * M, N], any strides, copied unless rows are contiguous; where to write, a new tensor if not given
 
     A shape with a zero in it launches nothing: `c` has `bias` in every row.
     Raises ValueError for a wrong tensor on this rank alone, before anything is enqueued: a launch communicates on the
@@ -314,22 +338,25 @@ def launch(
     _check(workspace.shape, tensors, rank=rank, ranks=ranks)
     if 0 in workspace.shape:
         return c.copy_(bias.expand(c.shape))
+    a = _with_dense_rows(a)
+    b, b_turned = _oriented(b)
+    bias = bias.to(torch.float32).contiguous()
+    out = c if _has_dense_rows(c) else torch.empty_like(c, memory_format=torch.contiguous_format)
     workspace.launches += 1
     allgather_gemm_kernel[(cores,)](
         a,
         b,
         bias,
-        c,
+        out,
         workspace.gathered,
         rank,
         ranks,
         M,
         N,
         K,
-        *a.stride(),
+        *a.stride()[:-1],
         *b.stride(),
-        *bias.stride(),
-        *c.stride(),
+        *out.stride()[:-1],
         BLOCK_M=BLOCK_M,
         BLOCK_N=BLOCK_N,
         BLOCK_K=BLOCK_K,
@@ -338,8 +365,11 @@ def launch(
         PVALUE=PVALUE,
         BUFFER_NUM=BUFFER_NUM,
         SWIZZLE_OFFSET=SWIZZLE_OFFSET,
+        B_TURNED=b_turned,
+        multibuffer=True,  # the next tile is loaded while this one is stored
+        enable_auto_bind_sub_block=False,  # the kernel shares work out among vector cores itself
     )
-    return c
+    return c if out is c else c.copy_(out)
 
 
 def dump(workspace: Workspace, path: Path) -> Path:

@@ -60,9 +60,9 @@ def gemm_swizzle(index, rows, columns, OFFSET: tl.constexpr):
 
 @triton.jit
 def allgather_gemm_kernel(
-    a_ptr,  # [M, K], of this rank, any strides
-    b_ptr,  # [K, N], of this rank, any strides
-    c_ptr,  # [ranks * M, N], of this rank, any strides
+    a_ptr,  # [M, K], of this rank, contiguous rows
+    b_ptr,  # [K, N], of this rank, contiguous columns where B_TURNED, else rows
+    c_ptr,  # [ranks * M, N], of this rank, contiguous rows
     gathered_ptr,  # symmetric [BUFFER_NUM, ranks, panel_rows, K]
     ready_ptr,  # symmetric [BUFFER_NUM, ranks, PVALUE * tile_comm_rows, comm_blocks_k, SLOT_WORDS], int64
     credit_ptr,  # symmetric [BUFFER_NUM, ranks, cores, SLOT_WORDS], int64
@@ -73,11 +73,9 @@ def allgather_gemm_kernel(
     N,  # columns of B
     K,  # columns of A
     stride_am,
-    stride_ak,
     stride_bk,
     stride_bn,
     stride_cm,
-    stride_cn,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
@@ -87,6 +85,7 @@ def allgather_gemm_kernel(
     BUFFER_NUM: tl.constexpr,
     SWIZZLE_OFFSET: tl.constexpr,
     SLOT_WORDS: tl.constexpr,
+    B_TURNED: tl.constexpr,
 ):
     core = tl.program_id(0)
     cores = tl.num_programs(0)
@@ -132,7 +131,7 @@ def allgather_gemm_kernel(
                 k = comm_column * COMM_COLUMNS + tl.arange(0, COMM_COLUMNS)
                 slot = (ring * ready_ring + rank * ready_rank + comm_row * comm_blocks_k + comm_column) * SLOT_WORDS
                 mask = (m < M)[:, None] & (k < K)[None, :]
-                a_offset = m[:, None] * stride_am + k[None, :] * stride_ak
+                a_offset = m[:, None] * stride_am + k[None, :]
                 tile = tl.load(a_ptr + a_offset, mask=mask)
                 gathered_offset = ring * gathered_ring + rank * gathered_rank + row_in_panel[:, None] * K + k[None, :]
                 tl.store(remote_gathered + gathered_offset, tile, mask=mask)
@@ -173,11 +172,17 @@ def allgather_gemm_kernel(
                     gathered_tile = tl.load(
                         gathered + gathered_offset, mask=(m < M)[:, None] & (k < K)[None, :], other=0.0
                     )
-                    b_offset = k[:, None] * stride_bk + n[None, :] * stride_bn
-                    b_tile = tl.load(b_ptr + b_offset, mask=(k < K)[:, None] & (n < N)[None, :], other=0.0)
+                    if B_TURNED:
+                        b_offset = n[:, None] * stride_bn + k[None, :] * stride_bk
+                        b_tile = tl.trans(
+                            tl.load(b_ptr + b_offset, mask=(n < N)[:, None] & (k < K)[None, :], other=0.0)
+                        )
+                    else:
+                        b_offset = k[:, None] * stride_bk + n[None, :] * stride_bn
+                        b_tile = tl.load(b_ptr + b_offset, mask=(k < K)[:, None] & (n < N)[None, :], other=0.0)
                     acc = tl.dot(gathered_tile, b_tile, acc)
                 mask = (m < M)[:, None] & (n < N)[None, :]
-                c_offset = (source * M + m)[:, None] * stride_cm + n[None, :] * stride_cn
+                c_offset = (source * M + m)[:, None] * stride_cm + n[None, :]
                 tl.store(c_ptr + c_offset, acc.to(c_ptr.dtype.element_ty), mask=mask)
             libshmem_device.fence()
             # Credit return: this core has read its share of the round.
@@ -359,6 +364,22 @@ def _check(shape: tuple[int, ...], tensors: dict[str, torch.Tensor], *, rank: in
             raise ValueError(f"c: expected memory of its own, got some of {name}, which is read meanwhile")
 
 
+def _has_dense_rows(tensor: torch.Tensor) -> bool:
+    """True when neighbours on the last axis are neighbours in memory: cores load and store rows."""
+    return tensor.stride(-1) == 1 or tensor.shape[-1] <= 1
+
+
+def _with_dense_rows(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, or a copy whose rows are dense."""
+    return tensor if _has_dense_rows(tensor) else tensor.contiguous()
+
+
+def _oriented(matrix: torch.Tensor) -> tuple[torch.Tensor, bool]:
+    """A matrix with dense rows or dense columns, copied if it has neither, and whether it is the columns."""
+    turned = not _has_dense_rows(matrix) and matrix.stride(-2) == 1
+    return matrix if turned else _with_dense_rows(matrix), turned
+
+
 def launch(
     a: torch.Tensor,
     b: torch.Tensor,
@@ -368,9 +389,9 @@ def launch(
 ) -> torch.Tensor:
     """Enqueue the kernel on the current stream and return `c`. Every rank must launch.
 
-    a  [M, K], any strides
-    b  [K, N], any strides
-    c  [ranks * M, N], any strides; where to write, a new tensor if not given
+    a  [M, K], any strides, copied unless rows are contiguous
+    b  [K, N], any strides, copied unless rows or columns are contiguous
+    c  [ranks * M, N], any strides, copied unless rows are contiguous; where to write, a new tensor if not given
 
     A shape with a zero in it launches nothing: `c` is zero.
     Raises ValueError for a wrong tensor on this rank alone, before anything is enqueued: a launch communicates on the
@@ -386,12 +407,15 @@ def launch(
     _check(workspace.shape, tensors, rank=rank, ranks=ranks)
     if 0 in workspace.shape:
         return c.zero_()
+    a = _with_dense_rows(a)
+    b, b_turned = _oriented(b)
+    out = c if _has_dense_rows(c) else torch.empty_like(c, memory_format=torch.contiguous_format)
     parity = workspace.launches % 2
     workspace.launches += 1
     allgather_gemm_kernel[(cores,)](
         a,
         b,
-        c,
+        out,
         workspace.gathered,
         workspace.ready,
         workspace.credit,
@@ -401,9 +425,9 @@ def launch(
         M,
         N,
         K,
-        *a.stride(),
+        *a.stride()[:-1],
         *b.stride(),
-        *c.stride(),
+        *out.stride()[:-1],
         BLOCK_M=BLOCK_M,
         BLOCK_N=BLOCK_N,
         BLOCK_K=BLOCK_K,
@@ -413,8 +437,11 @@ def launch(
         BUFFER_NUM=BUFFER_NUM,
         SWIZZLE_OFFSET=SWIZZLE_OFFSET,
         SLOT_WORDS=SLOT_WORDS,
+        B_TURNED=b_turned,
+        multibuffer=True,  # the next tile is loaded while this one is stored
+        enable_auto_bind_sub_block=False,  # the kernel shares work out among vector cores itself
     )
-    return c
+    return c if out is c else c.copy_(out)
 
 
 def dump(workspace: Workspace, path: Path) -> Path:

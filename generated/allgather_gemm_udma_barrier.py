@@ -59,8 +59,8 @@ def gemm_swizzle(index, rows, columns, OFFSET: tl.constexpr):
 @triton.jit
 def allgather_gemm_kernel(
     a_ptr,  # [M, K], of this rank, contiguous
-    b_ptr,  # [K, N], of this rank, any strides
-    c_ptr,  # [ranks * M, N], of this rank, any strides
+    b_ptr,  # [K, N], of this rank, contiguous columns where B_TURNED, else rows
+    c_ptr,  # [ranks * M, N], of this rank, contiguous rows
     gathered_ptr,  # symmetric [ranks, M, K]
     rank,
     ranks,
@@ -70,7 +70,6 @@ def allgather_gemm_kernel(
     stride_bk,
     stride_bn,
     stride_cm,
-    stride_cn,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
@@ -79,6 +78,7 @@ def allgather_gemm_kernel(
     PVALUE: tl.constexpr,
     ELEMENT_BYTES: tl.constexpr,
     SWIZZLE_OFFSET: tl.constexpr,
+    B_TURNED: tl.constexpr,
 ):
     core = tl.program_id(0)
     cores = tl.num_programs(0)
@@ -132,24 +132,31 @@ def allgather_gemm_kernel(
 
     # Everything that was written before is in place, on every rank.
     libshmem_device.barrier_all()
-    for work in range(core, gemm_work, cores):
-        row, block_n = gemm_swizzle(work, ranks * tiles_m, blocks_n, SWIZZLE_OFFSET)
-        # The own rows first: they are there before those of any other rank.
-        source = (rank + row // tiles_m) % ranks
-        tile_row = row % tiles_m
-        m = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)
-        n = block_n * BLOCK_N + tl.arange(0, BLOCK_N)
-        acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-        for block_k in range(blocks_k):
-            k = block_k * BLOCK_K + tl.arange(0, BLOCK_K)
-            gathered_offset = source * gathered_rank + m[:, None] * K + k[None, :]
-            gathered_tile = tl.load(gathered_ptr + gathered_offset, mask=(m < M)[:, None] & (k < K)[None, :], other=0.0)
-            b_offset = k[:, None] * stride_bk + n[None, :] * stride_bn
-            b_tile = tl.load(b_ptr + b_offset, mask=(k < K)[:, None] & (n < N)[None, :], other=0.0)
-            acc = tl.dot(gathered_tile, b_tile, acc)
-        mask = (m < M)[:, None] & (n < N)[None, :]
-        c_offset = (source * M + m)[:, None] * stride_cm + n[None, :] * stride_cn
-        tl.store(c_ptr + c_offset, acc.to(c_ptr.dtype.element_ty), mask=mask)
+    with al.scope(core_mode="cube"):
+        for work in range(core, gemm_work, cores):
+            row, block_n = gemm_swizzle(work, ranks * tiles_m, blocks_n, SWIZZLE_OFFSET)
+            # The own rows first: they are there before those of any other rank.
+            source = (rank + row // tiles_m) % ranks
+            tile_row = row % tiles_m
+            m = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)
+            n = block_n * BLOCK_N + tl.arange(0, BLOCK_N)
+            acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+            for block_k in range(blocks_k):
+                k = block_k * BLOCK_K + tl.arange(0, BLOCK_K)
+                gathered_offset = source * gathered_rank + m[:, None] * K + k[None, :]
+                gathered_tile = tl.load(
+                    gathered_ptr + gathered_offset, mask=(m < M)[:, None] & (k < K)[None, :], other=0.0
+                )
+                if B_TURNED:
+                    b_offset = n[:, None] * stride_bn + k[None, :] * stride_bk
+                    b_tile = tl.trans(tl.load(b_ptr + b_offset, mask=(n < N)[:, None] & (k < K)[None, :], other=0.0))
+                else:
+                    b_offset = k[:, None] * stride_bk + n[None, :] * stride_bn
+                    b_tile = tl.load(b_ptr + b_offset, mask=(k < K)[:, None] & (n < N)[None, :], other=0.0)
+                acc = tl.dot(gathered_tile, b_tile, acc)
+            mask = (m < M)[:, None] & (n < N)[None, :]
+            c_offset = (source * M + m)[:, None] * stride_cm + n[None, :]
+            tl.store(c_ptr + c_offset, acc.to(c_ptr.dtype.element_ty), mask=mask)
 
     # Close the launch: the next one writes the same memory, which a slower rank may still be reading.
     libshmem_device.barrier_all()
@@ -289,6 +296,22 @@ def _check(shape: tuple[int, ...], tensors: dict[str, torch.Tensor], *, rank: in
             raise ValueError(f"c: expected memory of its own, got some of {name}, which is read meanwhile")
 
 
+def _has_dense_rows(tensor: torch.Tensor) -> bool:
+    """True when neighbours on the last axis are neighbours in memory: cores load and store rows."""
+    return tensor.stride(-1) == 1 or tensor.shape[-1] <= 1
+
+
+def _with_dense_rows(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, or a copy whose rows are dense."""
+    return tensor if _has_dense_rows(tensor) else tensor.contiguous()
+
+
+def _oriented(matrix: torch.Tensor) -> tuple[torch.Tensor, bool]:
+    """A matrix with dense rows or dense columns, copied if it has neither, and whether it is the columns."""
+    turned = not _has_dense_rows(matrix) and matrix.stride(-2) == 1
+    return matrix if turned else _with_dense_rows(matrix), turned
+
+
 def launch(
     a: torch.Tensor,
     b: torch.Tensor,
@@ -299,8 +322,8 @@ def launch(
     """Enqueue the kernel on the current stream and return `c`. Every rank must launch.
 
     a  [M, K], any strides, copied unless contiguous
-    b  [K, N], any strides
-    c  [ranks * M, N], any strides; where to write, a new tensor if not given
+    b  [K, N], any strides, copied unless rows or columns are contiguous
+    c  [ranks * M, N], any strides, copied unless rows are contiguous; where to write, a new tensor if not given
 
     A shape with a zero in it launches nothing: `c` is zero.
     Raises ValueError for a wrong tensor on this rank alone, before anything is enqueued: a launch communicates on the
@@ -316,12 +339,14 @@ def launch(
     _check(workspace.shape, tensors, rank=rank, ranks=ranks)
     if 0 in workspace.shape:
         return c.zero_()
-    a = a.contiguous()  # whole blocks of it move by UDMA
+    a = a.contiguous()  # Whole blocks of it move by UDMA.
+    b, b_turned = _oriented(b)
+    out = c if _has_dense_rows(c) else torch.empty_like(c, memory_format=torch.contiguous_format)
     workspace.launches += 1
     allgather_gemm_kernel[(cores,)](
         a,
         b,
-        c,
+        out,
         workspace.gathered,
         rank,
         ranks,
@@ -329,7 +354,7 @@ def launch(
         N,
         K,
         *b.stride(),
-        *c.stride(),
+        *out.stride()[:-1],
         BLOCK_M=BLOCK_M,
         BLOCK_N=BLOCK_N,
         BLOCK_K=BLOCK_K,
@@ -338,8 +363,11 @@ def launch(
         PVALUE=PVALUE,
         ELEMENT_BYTES=ELEMENT_BYTES,
         SWIZZLE_OFFSET=SWIZZLE_OFFSET,
+        B_TURNED=b_turned,
+        multibuffer=True,  # the next tile is loaded while this one is stored
+        enable_auto_bind_sub_block=False,  # the kernel shares work out among vector cores itself
     )
-    return c
+    return c if out is c else c.copy_(out)
 
 
 def dump(workspace: Workspace, path: Path) -> Path:

@@ -62,8 +62,8 @@ def gemm_swizzle(index, rows, columns, OFFSET: tl.constexpr):
 @triton.jit
 def allgather_gemm_kernel(
     a_ptr,  # [M, K], of this rank, contiguous
-    b_ptr,  # [K, N], of this rank, any strides
-    c_ptr,  # [ranks * M, N], of this rank, any strides
+    b_ptr,  # [K, N], of this rank, contiguous columns where B_TURNED, else rows
+    c_ptr,  # [ranks * M, N], of this rank, contiguous rows
     gathered_ptr,  # symmetric [ranks, M, K]
     arrived_ptr,  # symmetric [ranks, tiles_m, SLOT_WORDS], int64
     rank,
@@ -75,7 +75,6 @@ def allgather_gemm_kernel(
     stride_bk,
     stride_bn,
     stride_cm,
-    stride_cn,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
@@ -85,6 +84,7 @@ def allgather_gemm_kernel(
     ELEMENT_BYTES: tl.constexpr,
     SWIZZLE_OFFSET: tl.constexpr,
     SLOT_WORDS: tl.constexpr,
+    B_TURNED: tl.constexpr,
 ):
     core = tl.program_id(0)
     cores = tl.num_programs(0)
@@ -106,8 +106,8 @@ def allgather_gemm_kernel(
     gathered_rank = M * K
     arrived_source = tiles_m
 
-    # Value of a slot of arrived: launch + 1 = the block has arrived. It is never reset: the value of the
-    # launch before differs, and the barrier that closes a launch keeps launches apart.
+    # Value of a slot of arrived: launch + 1 = the block has arrived. It is never reset: the value of
+    # the launch before differs, and the barrier that closes a launch keeps launches apart.
     with al.scope(core_mode="vector"):
         if vector_core < senders:
             for work in range(vector_core, put_work, senders):
@@ -159,11 +159,15 @@ def allgather_gemm_kernel(
                 k = block_k * BLOCK_K + tl.arange(0, BLOCK_K)
                 gathered_offset = source * gathered_rank + m[:, None] * K + k[None, :]
                 gathered_tile = tl.load(gathered + gathered_offset, mask=(m < M)[:, None] & (k < K)[None, :], other=0.0)
-                b_offset = k[:, None] * stride_bk + n[None, :] * stride_bn
-                b_tile = tl.load(b_ptr + b_offset, mask=(k < K)[:, None] & (n < N)[None, :], other=0.0)
+                if B_TURNED:
+                    b_offset = n[:, None] * stride_bn + k[None, :] * stride_bk
+                    b_tile = tl.trans(tl.load(b_ptr + b_offset, mask=(n < N)[:, None] & (k < K)[None, :], other=0.0))
+                else:
+                    b_offset = k[:, None] * stride_bk + n[None, :] * stride_bn
+                    b_tile = tl.load(b_ptr + b_offset, mask=(k < K)[:, None] & (n < N)[None, :], other=0.0)
                 acc = tl.dot(gathered_tile, b_tile, acc)
             mask = (m < M)[:, None] & (n < N)[None, :]
-            c_offset = (source * M + m)[:, None] * stride_cm + n[None, :] * stride_cn
+            c_offset = (source * M + m)[:, None] * stride_cm + n[None, :]
             tl.store(c_ptr + c_offset, acc.to(c_ptr.dtype.element_ty), mask=mask)
 
     # Close the launch: the next one writes the same memory, which a slower rank may still be reading.
@@ -324,6 +328,22 @@ def _check(shape: tuple[int, ...], tensors: dict[str, torch.Tensor], *, rank: in
             raise ValueError(f"c: expected memory of its own, got some of {name}, which is read meanwhile")
 
 
+def _has_dense_rows(tensor: torch.Tensor) -> bool:
+    """True when neighbours on the last axis are neighbours in memory: cores load and store rows."""
+    return tensor.stride(-1) == 1 or tensor.shape[-1] <= 1
+
+
+def _with_dense_rows(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, or a copy whose rows are dense."""
+    return tensor if _has_dense_rows(tensor) else tensor.contiguous()
+
+
+def _oriented(matrix: torch.Tensor) -> tuple[torch.Tensor, bool]:
+    """A matrix with dense rows or dense columns, copied if it has neither, and whether it is the columns."""
+    turned = not _has_dense_rows(matrix) and matrix.stride(-2) == 1
+    return matrix if turned else _with_dense_rows(matrix), turned
+
+
 def launch(
     a: torch.Tensor,
     b: torch.Tensor,
@@ -334,8 +354,8 @@ def launch(
     """Enqueue the kernel on the current stream and return `c`. Every rank must launch.
 
     a  [M, K], any strides, copied unless contiguous
-    b  [K, N], any strides
-    c  [ranks * M, N], any strides; where to write, a new tensor if not given
+    b  [K, N], any strides, copied unless rows or columns are contiguous
+    c  [ranks * M, N], any strides, copied unless rows are contiguous; where to write, a new tensor if not given
 
     A shape with a zero in it launches nothing: `c` is zero.
     Raises ValueError for a wrong tensor on this rank alone, before anything is enqueued: a launch communicates on the
@@ -351,13 +371,15 @@ def launch(
     _check(workspace.shape, tensors, rank=rank, ranks=ranks)
     if 0 in workspace.shape:
         return c.zero_()
-    a = a.contiguous()  # whole blocks of it move by UDMA
+    a = a.contiguous()  # Whole blocks of it move by UDMA.
+    b, b_turned = _oriented(b)
+    out = c if _has_dense_rows(c) else torch.empty_like(c, memory_format=torch.contiguous_format)
     parity = workspace.launches % 2
     workspace.launches += 1
     allgather_gemm_kernel[(cores,)](
         a,
         b,
-        c,
+        out,
         workspace.gathered,
         workspace.arrived,
         rank,
@@ -367,7 +389,7 @@ def launch(
         N,
         K,
         *b.stride(),
-        *c.stride(),
+        *out.stride()[:-1],
         BLOCK_M=BLOCK_M,
         BLOCK_N=BLOCK_N,
         BLOCK_K=BLOCK_K,
@@ -377,8 +399,11 @@ def launch(
         ELEMENT_BYTES=ELEMENT_BYTES,
         SWIZZLE_OFFSET=SWIZZLE_OFFSET,
         SLOT_WORDS=SLOT_WORDS,
+        B_TURNED=b_turned,
+        multibuffer=True,  # the next tile is loaded while this one is stored
+        enable_auto_bind_sub_block=False,  # the kernel shares work out among vector cores itself
     )
-    return c
+    return c if out is c else c.copy_(out)
 
 
 def dump(workspace: Workspace, path: Path) -> Path:

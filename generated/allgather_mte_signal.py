@@ -38,8 +38,8 @@ TOLERANCE = 0.0  # data is moved, not computed: bit-exact
 
 @triton.jit
 def allgather_kernel(
-    a_ptr,  # [M, N], of this rank, any strides
-    c_ptr,  # [ranks * M, N], of this rank, any strides
+    a_ptr,  # [M, N], of this rank, contiguous rows
+    c_ptr,  # [ranks * M, N], of this rank, contiguous rows
     peer_ptr,  # symmetric [BUFFER_NUM, ranks, TILE_M, N]
     signal_ptr,  # symmetric [BUFFER_NUM, ranks, blocks_n, SLOT_WORDS], int64
     rank,
@@ -47,9 +47,7 @@ def allgather_kernel(
     M,  # rows of A on one rank
     N,  # columns
     stride_am,
-    stride_an,
     stride_cm,
-    stride_cn,
     item_block_n,  # N blocks in a work item
     TILE_M: tl.constexpr,
     TILE_N: tl.constexpr,
@@ -96,7 +94,7 @@ def allgather_kernel(
                 token = dl.wait(remote_signal + slot, 1, "sys", "acquire", waitValue=2 * use)
                 peer = dl.consume_token(remote_peer, token)
                 mask = (m < M)[:, None] & (n < N)[None, :]
-                a_offset = m[:, None] * stride_am + n[None, :] * stride_an
+                a_offset = m[:, None] * stride_am + n[None, :]
                 tile = tl.load(a_ptr + a_offset, mask=mask)
                 peer_offset = ring * peer_block + rank * peer_rank + rows[:, None] * peer_row + n[None, :]
                 tl.store(peer + peer_offset, tile, mask=mask)
@@ -121,7 +119,7 @@ def allgather_kernel(
                 mask = (m < M)[:, None] & (n < N)[None, :]
                 peer_offset = ring * peer_block + source * peer_rank + rows[:, None] * peer_row + n[None, :]
                 tile = tl.load(peer + peer_offset, mask=mask)
-                c_offset = (source * M + m)[:, None] * stride_cm + n[None, :] * stride_cn
+                c_offset = (source * M + m)[:, None] * stride_cm + n[None, :]
                 tl.store(c_ptr + c_offset, tile, mask=mask)
                 libshmem_device.fence()
                 # Credit return: the slot is free for its next use, in this launch or in the next one.
@@ -301,6 +299,16 @@ def _check(shape: tuple[int, ...], tensors: dict[str, torch.Tensor], *, rank: in
             raise ValueError(f"c: expected memory of its own, got some of {name}, which is read meanwhile")
 
 
+def _has_dense_rows(tensor: torch.Tensor) -> bool:
+    """True when neighbours on the last axis are neighbours in memory: cores load and store rows."""
+    return tensor.stride(-1) == 1 or tensor.shape[-1] <= 1
+
+
+def _with_dense_rows(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, or a copy whose rows are dense."""
+    return tensor if _has_dense_rows(tensor) else tensor.contiguous()
+
+
 def launch(
     a: torch.Tensor,
     workspace: Workspace,
@@ -309,8 +317,8 @@ def launch(
 ) -> torch.Tensor:
     """Enqueue the kernel on the current stream and return `c`. Every rank must launch.
 
-    a  [M, N], any strides
-    c  [ranks * M, N], any strides; where to write, a new tensor if not given
+    a  [M, N], any strides, copied unless rows are contiguous
+    c  [ranks * M, N], any strides, copied unless rows are contiguous; where to write, a new tensor if not given
 
     A shape with a zero in it is a no-op.
     Raises ValueError for a wrong tensor on this rank alone, before anything is enqueued: a launch communicates on the
@@ -326,26 +334,29 @@ def launch(
     _check(workspace.shape, tensors, rank=rank, ranks=ranks)
     if 0 in workspace.shape:
         return c
+    a = _with_dense_rows(a)
+    out = c if _has_dense_rows(c) else torch.empty_like(c, memory_format=torch.contiguous_format)
     workspace.launches += 1
     carried = work_split(M, N, ranks=ranks, role_cores=cores // 2)
     allgather_kernel[(cores,)](
         a,
-        c,
+        out,
         workspace.peer,
         workspace.signal,
         rank,
         ranks,
         M,
         N,
-        *a.stride(),
-        *c.stride(),
+        *a.stride()[:-1],
+        *out.stride()[:-1],
         carried["block_n"],
         TILE_M=TILE_M,
         TILE_N=TILE_N,
         BUFFER_NUM=BUFFER_NUM,
         SLOT_WORDS=SLOT_WORDS,
+        multibuffer=True,  # the next tile is loaded while this one is stored
     )
-    return c
+    return c if out is c else c.copy_(out)
 
 
 def dump(workspace: Workspace, path: Path) -> Path:

@@ -40,7 +40,7 @@ TOLERANCE = 0.0  # data is moved, not computed: bit-exact
 @triton.jit
 def allgather_kernel(
     a_ptr,  # [M, N], of this rank, contiguous
-    c_ptr,  # [ranks * M, N], of this rank, any strides
+    c_ptr,  # [ranks * M, N], of this rank, contiguous rows
     landing_ptr,  # symmetric [ranks, M, N]
     own_ptr,  # symmetric [BUFFER_NUM, TILE_M, N]
     arrived_ptr,  # symmetric [blocks_m, ranks, SLOT_WORDS], int64
@@ -51,7 +51,6 @@ def allgather_kernel(
     M,  # rows of A on one rank
     N,  # columns
     stride_cm,
-    stride_cn,
     TILE_M: tl.constexpr,
     TILE_N: tl.constexpr,
     BUFFER_NUM: tl.constexpr,
@@ -81,8 +80,8 @@ def allgather_kernel(
     ring_slots = blocks_n
     rows = tl.arange(0, TILE_M)
 
-    # Value of a slot of arrived: launch + 1 = the block has arrived. It is never reset: the value of the
-    # launch before differs, and the barrier that closes a launch keeps launches apart.
+    # Value of a slot of arrived: launch + 1 = the block has arrived. It is never reset: the value of
+    # the launch before differs, and the barrier that closes a launch keeps launches apart.
     # Values of a slot in use number u of a launch: 2 * u, the producer may write; 2 * u + 1, the tile is
     # there; 0 again after the last use. Plain 0 and 1 would not do: cores of M blocks that share
     # a ring buffer would wait for the same zero, and a later one's producer could take it first.
@@ -139,7 +138,7 @@ def allgather_kernel(
             mask = (m < M)[:, None] & (n < N)[None, :]
             own_offset = ring * own_block + rows[:, None] * own_row + n[None, :]
             tile = tl.load(own + own_offset, mask=mask)
-            c_offset = (rank * M + m)[:, None] * stride_cm + n[None, :] * stride_cn
+            c_offset = (rank * M + m)[:, None] * stride_cm + n[None, :]
             tl.store(c_ptr + c_offset, tile, mask=mask)
             libshmem_device.fence()
             # Credit return: the slot is free for its next use, in this launch or in the next one.
@@ -157,7 +156,7 @@ def allgather_kernel(
             mask = (m < M)[:, None] & (n < N)[None, :]
             landing_offset = source * landing_rank + m[:, None] * landing_row + n[None, :]
             tile = tl.load(landing + landing_offset, mask=mask)
-            c_offset = (source * M + m)[:, None] * stride_cm + n[None, :] * stride_cn
+            c_offset = (source * M + m)[:, None] * stride_cm + n[None, :]
             tl.store(c_ptr + c_offset, tile, mask=mask)
 
     # Close the launch: the next one writes the same memory, which a slower rank may still be reading.
@@ -338,6 +337,11 @@ def _check(shape: tuple[int, ...], tensors: dict[str, torch.Tensor], *, rank: in
             raise ValueError(f"c: expected memory of its own, got some of {name}, which is read meanwhile")
 
 
+def _has_dense_rows(tensor: torch.Tensor) -> bool:
+    """True when neighbours on the last axis are neighbours in memory: cores load and store rows."""
+    return tensor.stride(-1) == 1 or tensor.shape[-1] <= 1
+
+
 def launch(
     a: torch.Tensor,
     workspace: Workspace,
@@ -347,7 +351,7 @@ def launch(
     """Enqueue the kernel on the current stream and return `c`. Every rank must launch.
 
     a  [M, N], any strides, copied unless contiguous
-    c  [ranks * M, N], any strides; where to write, a new tensor if not given
+    c  [ranks * M, N], any strides, copied unless rows are contiguous; where to write, a new tensor if not given
 
     A shape with a zero in it is a no-op.
     Raises ValueError for a wrong tensor on this rank alone, before anything is enqueued: a launch communicates on the
@@ -363,12 +367,13 @@ def launch(
     _check(workspace.shape, tensors, rank=rank, ranks=ranks)
     if 0 in workspace.shape:
         return c
-    a = a.contiguous()  # whole blocks of it move by UDMA
+    a = a.contiguous()  # Whole blocks of it move by UDMA.
+    out = c if _has_dense_rows(c) else torch.empty_like(c, memory_format=torch.contiguous_format)
     parity = workspace.launches % 2
     workspace.launches += 1
     allgather_kernel[(cores,)](
         a,
-        c,
+        out,
         workspace.landing,
         workspace.own,
         workspace.arrived,
@@ -378,14 +383,15 @@ def launch(
         parity,
         M,
         N,
-        *c.stride(),
+        *out.stride()[:-1],
         TILE_M=TILE_M,
         TILE_N=TILE_N,
         BUFFER_NUM=BUFFER_NUM,
         ELEMENT_BYTES=ELEMENT_BYTES,
         SLOT_WORDS=SLOT_WORDS,
+        multibuffer=True,  # the next tile is loaded while this one is stored
     )
-    return c
+    return c if out is c else c.copy_(out)
 
 
 def dump(workspace: Workspace, path: Path) -> Path:

@@ -38,8 +38,8 @@ TOLERANCE = 0.016  # relative and absolute; bfloat16 rounds what each rank adds,
 
 @triton.jit
 def allreduce_kernel(
-    a_ptr,  # [M, N], of this rank, any strides
-    c_ptr,  # [M, N], of this rank, any strides
+    a_ptr,  # [M, N], of this rank, contiguous rows
+    c_ptr,  # [M, N], of this rank, contiguous rows
     peer_ptr,  # symmetric [BUFFER_NUM, ranks, TILE_M, N]
     signal_ptr,  # symmetric [BUFFER_NUM, ranks, blocks_n, SLOT_WORDS], int64
     rank,
@@ -47,9 +47,7 @@ def allreduce_kernel(
     M,  # rows of A
     N,  # columns of A
     stride_am,
-    stride_an,
     stride_cm,
-    stride_cn,
     TILE_M: tl.constexpr,
     TILE_N: tl.constexpr,
     BUFFER_NUM: tl.constexpr,
@@ -93,7 +91,7 @@ def allreduce_kernel(
             token = dl.wait(remote_signal + slot, 1, "sys", "acquire", waitValue=2 * use)
             peer = dl.consume_token(remote_peer, token)
             mask = (m < M)[:, None] & (n < N)[None, :]
-            a_offset = m[:, None] * stride_am + n[None, :] * stride_an
+            a_offset = m[:, None] * stride_am + n[None, :]
             tile = tl.load(a_ptr + a_offset, mask=mask)
             peer_offset = ring * peer_block + rank * peer_rank + rows[:, None] * N + n[None, :]
             tl.store(peer + peer_offset, tile, mask=mask)
@@ -109,7 +107,7 @@ def allreduce_kernel(
             m = block_m * TILE_M + rows
             n = block_n * TILE_N + tl.arange(0, TILE_N)
             mask = (m < M)[:, None] & (n < N)[None, :]
-            c_offset = m[:, None] * stride_cm + n[None, :] * stride_cn
+            c_offset = m[:, None] * stride_cm + n[None, :]
             total = tl.zeros((TILE_M, TILE_N), dtype=tl.float32)
             # The same order on every rank, so that every rank gets the same bits.
             for source in range(ranks):
@@ -284,6 +282,16 @@ def _check(shape: tuple[int, ...], tensors: dict[str, torch.Tensor], *, rank: in
             raise ValueError(f"c: expected memory of its own, got some of {name}, which is read meanwhile")
 
 
+def _has_dense_rows(tensor: torch.Tensor) -> bool:
+    """True when neighbours on the last axis are neighbours in memory: cores load and store rows."""
+    return tensor.stride(-1) == 1 or tensor.shape[-1] <= 1
+
+
+def _with_dense_rows(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, or a copy whose rows are dense."""
+    return tensor if _has_dense_rows(tensor) else tensor.contiguous()
+
+
 def launch(
     a: torch.Tensor,
     workspace: Workspace,
@@ -292,8 +300,8 @@ def launch(
 ) -> torch.Tensor:
     """Enqueue the kernel on the current stream and return `c`. Every rank must launch.
 
-    a  [M, N], any strides
-    c  [M, N], any strides; where to write, a new tensor if not given
+    a  [M, N], any strides, copied unless rows are contiguous
+    c  [M, N], any strides, copied unless rows are contiguous; where to write, a new tensor if not given
 
     A shape with a zero in it is a no-op.
     Raises ValueError for a wrong tensor on this rank alone, before anything is enqueued: a launch communicates on the
@@ -309,24 +317,27 @@ def launch(
     _check(workspace.shape, tensors, rank=rank, ranks=ranks)
     if 0 in workspace.shape:
         return c
+    a = _with_dense_rows(a)
+    out = c if _has_dense_rows(c) else torch.empty_like(c, memory_format=torch.contiguous_format)
     workspace.launches += 1
     allreduce_kernel[(cores,)](
         a,
-        c,
+        out,
         workspace.peer,
         workspace.signal,
         rank,
         ranks,
         M,
         N,
-        *a.stride(),
-        *c.stride(),
+        *a.stride()[:-1],
+        *out.stride()[:-1],
         TILE_M=TILE_M,
         TILE_N=TILE_N,
         BUFFER_NUM=BUFFER_NUM,
         SLOT_WORDS=SLOT_WORDS,
+        multibuffer=True,  # the next tile is loaded while this one is stored
     )
-    return c
+    return c if out is c else c.copy_(out)
 
 
 def dump(workspace: Workspace, path: Path) -> Path:

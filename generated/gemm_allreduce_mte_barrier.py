@@ -22,6 +22,7 @@ import torch.distributed as dist
 import torch_npu  # noqa: F401  registers the npu device
 import triton
 import triton.language as tl
+import triton.language.extra.cann.extension as al
 import triton_dist.language as dl
 from triton.backends.ascend.driver import NPUUtils
 from triton.language.extra.cann.extension import sub_vec_id
@@ -58,9 +59,9 @@ def gemm_swizzle(index, rows, columns, OFFSET: tl.constexpr):
 
 @triton.jit
 def gemm_allreduce_kernel(
-    a_ptr,  # [M, K], of this rank, any strides
-    b_ptr,  # [K, N], of this rank, any strides
-    c_ptr,  # [M, N], of this rank, any strides
+    a_ptr,  # [M, K], of this rank, contiguous columns where A_TURNED, else rows
+    b_ptr,  # [K, N], of this rank, contiguous columns where B_TURNED, else rows
+    c_ptr,  # [M, N], of this rank, contiguous rows
     partial_ptr,  # symmetric [BUFFER_NUM, panel_rows, N]
     rank,
     ranks,
@@ -72,7 +73,6 @@ def gemm_allreduce_kernel(
     stride_bk,
     stride_bn,
     stride_cm,
-    stride_cn,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
@@ -81,6 +81,8 @@ def gemm_allreduce_kernel(
     PVALUE: tl.constexpr,
     BUFFER_NUM: tl.constexpr,
     SWIZZLE_OFFSET: tl.constexpr,
+    A_TURNED: tl.constexpr,
+    B_TURNED: tl.constexpr,
 ):
     core = tl.program_id(0)
     cores = tl.num_programs(0)
@@ -100,40 +102,54 @@ def gemm_allreduce_kernel(
 
     for panel in range(panels):
         ring = panel % BUFFER_NUM
-        for work in range(core, gemm_work, cores):
-            tile_row, block_n = gemm_swizzle(work, PVALUE, blocks_n, SWIZZLE_OFFSET)
-            row_in_panel = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)
-            m = panel * panel_rows + row_in_panel
-            n = block_n * BLOCK_N + tl.arange(0, BLOCK_N)
-            acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-            for block_k in range(blocks_k):
-                k = block_k * BLOCK_K + tl.arange(0, BLOCK_K)
-                a_offset = m[:, None] * stride_am + k[None, :] * stride_ak
-                a_tile = tl.load(a_ptr + a_offset, mask=(m < M)[:, None] & (k < K)[None, :], other=0.0)
-                b_offset = k[:, None] * stride_bk + n[None, :] * stride_bn
-                b_tile = tl.load(b_ptr + b_offset, mask=(k < K)[:, None] & (n < N)[None, :], other=0.0)
-                acc = tl.dot(a_tile, b_tile, acc)
-            mask = (m < M)[:, None] & (n < N)[None, :]
-            partial_offset = ring * partial_ring + row_in_panel[:, None] * N + n[None, :]
-            tl.store(partial_ptr + partial_offset, acc.to(partial_ptr.dtype.element_ty), mask=mask)
+        with al.scope(core_mode="cube"):
+            for work in range(core, gemm_work, cores):
+                tile_row, block_n = gemm_swizzle(work, PVALUE, blocks_n, SWIZZLE_OFFSET)
+                row_in_panel = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)
+                m = panel * panel_rows + row_in_panel
+                n = block_n * BLOCK_N + tl.arange(0, BLOCK_N)
+                acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+                for block_k in range(blocks_k):
+                    k = block_k * BLOCK_K + tl.arange(0, BLOCK_K)
+                    if A_TURNED:
+                        a_offset = k[:, None] * stride_ak + m[None, :] * stride_am
+                        a_tile = tl.trans(
+                            tl.load(a_ptr + a_offset, mask=(k < K)[:, None] & (m < M)[None, :], other=0.0)
+                        )
+                    else:
+                        a_offset = m[:, None] * stride_am + k[None, :] * stride_ak
+                        a_tile = tl.load(a_ptr + a_offset, mask=(m < M)[:, None] & (k < K)[None, :], other=0.0)
+                    if B_TURNED:
+                        b_offset = n[:, None] * stride_bn + k[None, :] * stride_bk
+                        b_tile = tl.trans(
+                            tl.load(b_ptr + b_offset, mask=(n < N)[:, None] & (k < K)[None, :], other=0.0)
+                        )
+                    else:
+                        b_offset = k[:, None] * stride_bk + n[None, :] * stride_bn
+                        b_tile = tl.load(b_ptr + b_offset, mask=(k < K)[:, None] & (n < N)[None, :], other=0.0)
+                    acc = tl.dot(a_tile, b_tile, acc)
+                mask = (m < M)[:, None] & (n < N)[None, :]
+                partial_offset = ring * partial_ring + row_in_panel[:, None] * N + n[None, :]
+                tl.store(partial_ptr + partial_offset, acc.to(partial_ptr.dtype.element_ty), mask=mask)
 
         # Every tile of this round is in place, on every rank. No second barrier is needed: this
         # buffer is written again after the next round's barrier, which its readers reach after reading.
         libshmem_device.barrier_all()
-        for work in range(vector_core, reduce_work, vector_cores):
-            item = work // ranks
-            source = (rank + (work + item) % ranks) % ranks
-            comm_row = item // comm_blocks_n
-            comm_column = item % comm_blocks_n
-            remote_partial = dl.symm_at(partial_ptr, source)
-            row_in_panel = comm_row * COMM_ROWS + tl.arange(0, COMM_ROWS)
-            m = panel * panel_rows + row_in_panel
-            n = comm_column * COMM_COLUMNS + tl.arange(0, COMM_COLUMNS)
-            mask = (m < M)[:, None] & (n < N)[None, :]
-            partial_offset = ring * partial_ring + row_in_panel[:, None] * N + n[None, :]
-            tile = tl.load(remote_partial + partial_offset, mask=mask, other=0.0)
-            c_offset = m[:, None] * stride_cm + n[None, :] * stride_cn
-            tl.atomic_add(c_ptr + c_offset, tile, mask=mask)
+        with al.scope(core_mode="vector"):
+            for work in range(vector_core, reduce_work, vector_cores):
+                item = work // ranks
+                source = (rank + (work + item) % ranks) % ranks
+                comm_row = item // comm_blocks_n
+                comm_column = item % comm_blocks_n
+                remote_partial = dl.symm_at(partial_ptr, source)
+                row_in_panel = comm_row * COMM_ROWS + tl.arange(0, COMM_ROWS)
+                m = panel * panel_rows + row_in_panel
+                n = comm_column * COMM_COLUMNS + tl.arange(0, COMM_COLUMNS)
+                mask = (m < M)[:, None] & (n < N)[None, :]
+                partial_offset = ring * partial_ring + row_in_panel[:, None] * N + n[None, :]
+                tile = tl.load(remote_partial + partial_offset, mask=mask, other=0.0)
+                c_offset = m[:, None] * stride_cm + n[None, :]
+                tl.atomic_add(c_ptr + c_offset, tile, mask=mask)
 
     # Close the launch: the next one starts in buffer 0, which a slower rank may still be reading.
     libshmem_device.barrier_all()
@@ -273,6 +289,22 @@ def _check(shape: tuple[int, ...], tensors: dict[str, torch.Tensor], *, rank: in
             raise ValueError(f"c: expected memory of its own, got some of {name}, which is read meanwhile")
 
 
+def _has_dense_rows(tensor: torch.Tensor) -> bool:
+    """True when neighbours on the last axis are neighbours in memory: cores load and store rows."""
+    return tensor.stride(-1) == 1 or tensor.shape[-1] <= 1
+
+
+def _with_dense_rows(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, or a copy whose rows are dense."""
+    return tensor if _has_dense_rows(tensor) else tensor.contiguous()
+
+
+def _oriented(matrix: torch.Tensor) -> tuple[torch.Tensor, bool]:
+    """A matrix with dense rows or dense columns, copied if it has neither, and whether it is the columns."""
+    turned = not _has_dense_rows(matrix) and matrix.stride(-2) == 1
+    return matrix if turned else _with_dense_rows(matrix), turned
+
+
 def launch(
     a: torch.Tensor,
     b: torch.Tensor,
@@ -282,9 +314,9 @@ def launch(
 ) -> torch.Tensor:
     """Enqueue the kernel on the current stream and return `c`. Every rank must launch.
 
-    a  [M, K], any strides
-    b  [K, N], any strides
-    c  [M, N], any strides; where to write, a new tensor if not given
+    a  [M, K], any strides, copied unless rows or columns are contiguous
+    b  [K, N], any strides, copied unless rows or columns are contiguous
+    c  [M, N], any strides, copied unless rows are contiguous; where to write, a new tensor if not given
 
     A shape with a zero in it launches nothing: `c` is zero.
     Raises ValueError for a wrong tensor on this rank alone, before anything is enqueued: a launch communicates on the
@@ -298,15 +330,18 @@ def launch(
         c = torch.empty(shape, dtype=DTYPE, device=a.device)
     tensors = {"a": a, "b": b, "c": c}
     _check(workspace.shape, tensors, rank=rank, ranks=ranks)
-    # The kernel adds to c with atomics: what c holds before is part of the result.
-    c.zero_()
     if 0 in workspace.shape:
-        return c
+        return c.zero_()
+    a, a_turned = _oriented(a)
+    b, b_turned = _oriented(b)
+    out = c if _has_dense_rows(c) else torch.empty_like(c, memory_format=torch.contiguous_format)
+    # The kernel adds to c with atomics: what c holds before is part of the result.
+    out.zero_()
     workspace.launches += 1
     gemm_allreduce_kernel[(cores,)](
         a,
         b,
-        c,
+        out,
         workspace.partial,
         rank,
         ranks,
@@ -315,7 +350,7 @@ def launch(
         K,
         *a.stride(),
         *b.stride(),
-        *c.stride(),
+        *out.stride()[:-1],
         BLOCK_M=BLOCK_M,
         BLOCK_N=BLOCK_N,
         BLOCK_K=BLOCK_K,
@@ -324,8 +359,12 @@ def launch(
         PVALUE=PVALUE,
         BUFFER_NUM=BUFFER_NUM,
         SWIZZLE_OFFSET=SWIZZLE_OFFSET,
+        A_TURNED=a_turned,
+        B_TURNED=b_turned,
+        multibuffer=True,  # the next tile is loaded while this one is stored
+        enable_auto_bind_sub_block=False,  # the kernel shares work out among vector cores itself
     )
-    return c
+    return c if out is c else c.copy_(out)
 
 
 def dump(workspace: Workspace, path: Path) -> Path:

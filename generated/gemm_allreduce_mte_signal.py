@@ -39,7 +39,7 @@ PVALUE = 4  # GEMM tile rows of each rank in a panel: one round of communication
 BUFFER_NUM = 2
 SWIZZLE_OFFSET = 7  # columns of GEMM tiles in a group
 SLOT_WORDS = 8  # int64 words of a signal slot: each slot has a 64-byte cache line of its own
-TILE_STORED = 0  # event: the cube core has stored a tile
+TILE_STORED = 8  # event: the cube core has stored a tile
 WATCHDOG_SECONDS = 60.0
 TOLERANCE = 0.002  # relative and absolute; float16 rounds what each rank adds, and the sum
 
@@ -61,10 +61,10 @@ def gemm_swizzle(index, rows, columns, OFFSET: tl.constexpr):
 
 @triton.jit
 def gemm_allreduce_kernel(
-    a_ptr,  # [M, K], of this rank, any strides
-    b_ptr,  # [K, N], of this rank, any strides
-    bias_ptr,  # [N], of this rank, any strides
-    c_ptr,  # [M, N], of this rank, any strides
+    a_ptr,  # [M, K], of this rank, contiguous columns where A_TURNED, else rows
+    b_ptr,  # [K, N], of this rank, contiguous columns where B_TURNED, else rows
+    bias_ptr,  # [N], of this rank, contiguous, float32
+    c_ptr,  # [M, N], of this rank, contiguous rows
     partial_ptr,  # symmetric [BUFFER_NUM, panel_rows, N]
     ready_ptr,  # symmetric [BUFFER_NUM, ranks, PVALUE, blocks_n, SLOT_WORDS], int64
     credit_ptr,  # symmetric [BUFFER_NUM, ranks, vector_cores, SLOT_WORDS], int64
@@ -78,9 +78,7 @@ def gemm_allreduce_kernel(
     stride_ak,
     stride_bk,
     stride_bn,
-    stride_bias,
     stride_cm,
-    stride_cn,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
@@ -91,6 +89,8 @@ def gemm_allreduce_kernel(
     SWIZZLE_OFFSET: tl.constexpr,
     SLOT_WORDS: tl.constexpr,
     TILE_STORED: tl.constexpr,
+    A_TURNED: tl.constexpr,
+    B_TURNED: tl.constexpr,
 ):
     core = tl.program_id(0)
     cores = tl.num_programs(0)
@@ -132,10 +132,22 @@ def gemm_allreduce_kernel(
                 acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
                 for block_k in range(blocks_k):
                     k = block_k * BLOCK_K + tl.arange(0, BLOCK_K)
-                    a_offset = m[:, None] * stride_am + k[None, :] * stride_ak
-                    a_tile = tl.load(a_ptr + a_offset, mask=(m < M)[:, None] & (k < K)[None, :], other=0.0)
-                    b_offset = k[:, None] * stride_bk + n[None, :] * stride_bn
-                    b_tile = tl.load(b_ptr + b_offset, mask=(k < K)[:, None] & (n < N)[None, :], other=0.0)
+                    if A_TURNED:
+                        a_offset = k[:, None] * stride_ak + m[None, :] * stride_am
+                        a_tile = tl.trans(
+                            tl.load(a_ptr + a_offset, mask=(k < K)[:, None] & (m < M)[None, :], other=0.0)
+                        )
+                    else:
+                        a_offset = m[:, None] * stride_am + k[None, :] * stride_ak
+                        a_tile = tl.load(a_ptr + a_offset, mask=(m < M)[:, None] & (k < K)[None, :], other=0.0)
+                    if B_TURNED:
+                        b_offset = n[:, None] * stride_bn + k[None, :] * stride_bk
+                        b_tile = tl.trans(
+                            tl.load(b_ptr + b_offset, mask=(n < N)[:, None] & (k < K)[None, :], other=0.0)
+                        )
+                    else:
+                        b_offset = k[:, None] * stride_bk + n[None, :] * stride_bn
+                        b_tile = tl.load(b_ptr + b_offset, mask=(k < K)[:, None] & (n < N)[None, :], other=0.0)
                     acc = tl.dot(a_tile, b_tile, acc)
                 mask = (m < M)[:, None] & (n < N)[None, :]
                 partial_offset = ring * partial_ring + row_in_panel[:, None] * N + n[None, :]
@@ -162,10 +174,10 @@ def gemm_allreduce_kernel(
                 m = panel * panel_rows + row_in_panel
                 n = comm_column * COMM_COLUMNS + tl.arange(0, COMM_COLUMNS)
                 mask = (m < M)[:, None] & (n < N)[None, :]
-                c_offset = m[:, None] * stride_cm + n[None, :] * stride_cn
+                c_offset = m[:, None] * stride_cm + n[None, :]
                 total = tl.zeros((COMM_ROWS, COMM_COLUMNS), dtype=tl.float32)
-                bias = tl.load(bias_ptr + n * stride_bias, mask=n < N, other=0.0)
-                total += bias.to(tl.float32)[None, :]
+                bias = tl.load(bias_ptr + n, mask=n < N, other=0.0)
+                total += bias[None, :]
                 # The same order on every rank, so that every rank gets the same bits.
                 for source in range(ranks):
                     slot = (
@@ -362,6 +374,22 @@ def _check(shape: tuple[int, ...], tensors: dict[str, torch.Tensor], *, rank: in
             raise ValueError(f"c: expected memory of its own, got some of {name}, which is read meanwhile")
 
 
+def _has_dense_rows(tensor: torch.Tensor) -> bool:
+    """True when neighbours on the last axis are neighbours in memory: cores load and store rows."""
+    return tensor.stride(-1) == 1 or tensor.shape[-1] <= 1
+
+
+def _with_dense_rows(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, or a copy whose rows are dense."""
+    return tensor if _has_dense_rows(tensor) else tensor.contiguous()
+
+
+def _oriented(matrix: torch.Tensor) -> tuple[torch.Tensor, bool]:
+    """A matrix with dense rows or dense columns, copied if it has neither, and whether it is the columns."""
+    turned = not _has_dense_rows(matrix) and matrix.stride(-2) == 1
+    return matrix if turned else _with_dense_rows(matrix), turned
+
+
 def launch(
     a: torch.Tensor,
     b: torch.Tensor,
@@ -372,10 +400,10 @@ def launch(
 ) -> torch.Tensor:
     """Enqueue the kernel on the current stream and return `c`. Every rank must launch.
 
-    a     [M, K], any strides
-    b     [K, N], any strides
-    bias  [N], any strides
-    c     [M, N], any strides; where to write, a new tensor if not given
+    a     [M, K], any strides, copied unless rows or columns are contiguous
+    b     [K, N], any strides, copied unless rows or columns are contiguous
+    bias  [N], any strides, copied unless contiguous
+    c     [M, N], any strides, copied unless rows are contiguous; where to write, a new tensor if not given
 
     A shape with a zero in it launches nothing: `c` has `bias` in every row.
     Raises ValueError for a wrong tensor on this rank alone, before anything is enqueued: a launch communicates on the
@@ -391,13 +419,17 @@ def launch(
     _check(workspace.shape, tensors, rank=rank, ranks=ranks)
     if 0 in workspace.shape:
         return c.copy_(bias.expand(c.shape))
+    a, a_turned = _oriented(a)
+    b, b_turned = _oriented(b)
+    bias = bias.to(torch.float32).contiguous()
+    out = c if _has_dense_rows(c) else torch.empty_like(c, memory_format=torch.contiguous_format)
     parity = workspace.launches % 2
     workspace.launches += 1
     gemm_allreduce_kernel[(cores,)](
         a,
         b,
         bias,
-        c,
+        out,
         workspace.partial,
         workspace.ready,
         workspace.credit,
@@ -409,8 +441,7 @@ def launch(
         K,
         *a.stride(),
         *b.stride(),
-        *bias.stride(),
-        *c.stride(),
+        *out.stride()[:-1],
         BLOCK_M=BLOCK_M,
         BLOCK_N=BLOCK_N,
         BLOCK_K=BLOCK_K,
@@ -421,8 +452,12 @@ def launch(
         SWIZZLE_OFFSET=SWIZZLE_OFFSET,
         SLOT_WORDS=SLOT_WORDS,
         TILE_STORED=TILE_STORED,
+        A_TURNED=a_turned,
+        B_TURNED=b_turned,
+        multibuffer=True,  # the next tile is loaded while this one is stored
+        enable_auto_bind_sub_block=False,  # the kernel shares work out among vector cores itself
     )
-    return c
+    return c if out is c else c.copy_(out)
 
 
 def dump(workspace: Workspace, path: Path) -> Path:

@@ -22,6 +22,7 @@ import torch.distributed as dist
 import torch_npu  # noqa: F401  registers the npu device
 import triton
 import triton.language as tl
+import triton.language.extra.cann.extension as al
 import triton_dist.language as dl
 from triton.backends.ascend.driver import NPUUtils
 from triton.language.extra.cann.extension import sub_vec_id
@@ -42,9 +43,9 @@ TOLERANCE = 0.002  # relative and absolute; float16 rounds what each rank adds, 
 
 @triton.jit
 def gemm_reduce_scatter_kernel(
-    a_ptr,  # [M, K], of this rank, any strides
-    b_ptr,  # [K, N], of this rank, any strides
-    c_ptr,  # [own_rows, N], of this rank, any strides
+    a_ptr,  # [M, K], of this rank, contiguous columns where A_TURNED, else rows
+    b_ptr,  # [K, N], of this rank, contiguous columns where B_TURNED, else rows
+    c_ptr,  # [own_rows, N], of this rank, contiguous rows
     partial_ptr,  # symmetric [BUFFER_NUM, ranks, panel_rows, N]
     rank,
     ranks,
@@ -56,7 +57,6 @@ def gemm_reduce_scatter_kernel(
     stride_bk,
     stride_bn,
     stride_cm,
-    stride_cn,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
@@ -64,6 +64,8 @@ def gemm_reduce_scatter_kernel(
     COMM_COLUMNS: tl.constexpr,
     PVALUE: tl.constexpr,
     BUFFER_NUM: tl.constexpr,
+    A_TURNED: tl.constexpr,
+    B_TURNED: tl.constexpr,
 ):
     core = tl.program_id(0)
     cores = tl.num_programs(0)
@@ -86,49 +88,63 @@ def gemm_reduce_scatter_kernel(
 
     for panel in range(panels):
         ring = panel % BUFFER_NUM
-        for work in range(core, gemm_work, cores):
-            row = work // blocks_n
-            block_n = work % blocks_n
-            # The rows of the next rank first and the own ones last: ranks wait for different ones.
-            owner = (rank + 1 + row // PVALUE) % ranks
-            tile_row = row % PVALUE
-            stop = tl.minimum((owner + 1) * rank_rows, M)
-            row_in_panel = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)
-            m = owner * rank_rows + panel * panel_rows + row_in_panel
-            n = block_n * BLOCK_N + tl.arange(0, BLOCK_N)
-            acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-            for block_k in range(blocks_k):
-                k = block_k * BLOCK_K + tl.arange(0, BLOCK_K)
-                a_offset = m[:, None] * stride_am + k[None, :] * stride_ak
-                a_tile = tl.load(a_ptr + a_offset, mask=(m < stop)[:, None] & (k < K)[None, :], other=0.0)
-                b_offset = k[:, None] * stride_bk + n[None, :] * stride_bn
-                b_tile = tl.load(b_ptr + b_offset, mask=(k < K)[:, None] & (n < N)[None, :], other=0.0)
-                acc = tl.dot(a_tile, b_tile, acc)
-            mask = (m < stop)[:, None] & (n < N)[None, :]
-            partial_offset = ring * partial_ring + owner * partial_rank + row_in_panel[:, None] * N + n[None, :]
-            tl.store(partial_ptr + partial_offset, acc.to(partial_ptr.dtype.element_ty), mask=mask)
+        with al.scope(core_mode="cube"):
+            for work in range(core, gemm_work, cores):
+                row = work // blocks_n
+                block_n = work % blocks_n
+                # The rows of the next rank first and the own ones last: ranks wait for different ones.
+                owner = (rank + 1 + row // PVALUE) % ranks
+                tile_row = row % PVALUE
+                stop = tl.minimum((owner + 1) * rank_rows, M)
+                row_in_panel = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)
+                m = owner * rank_rows + panel * panel_rows + row_in_panel
+                n = block_n * BLOCK_N + tl.arange(0, BLOCK_N)
+                acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+                for block_k in range(blocks_k):
+                    k = block_k * BLOCK_K + tl.arange(0, BLOCK_K)
+                    if A_TURNED:
+                        a_offset = k[:, None] * stride_ak + m[None, :] * stride_am
+                        a_tile = tl.trans(
+                            tl.load(a_ptr + a_offset, mask=(k < K)[:, None] & (m < stop)[None, :], other=0.0)
+                        )
+                    else:
+                        a_offset = m[:, None] * stride_am + k[None, :] * stride_ak
+                        a_tile = tl.load(a_ptr + a_offset, mask=(m < stop)[:, None] & (k < K)[None, :], other=0.0)
+                    if B_TURNED:
+                        b_offset = n[:, None] * stride_bn + k[None, :] * stride_bk
+                        b_tile = tl.trans(
+                            tl.load(b_ptr + b_offset, mask=(n < N)[:, None] & (k < K)[None, :], other=0.0)
+                        )
+                    else:
+                        b_offset = k[:, None] * stride_bk + n[None, :] * stride_bn
+                        b_tile = tl.load(b_ptr + b_offset, mask=(k < K)[:, None] & (n < N)[None, :], other=0.0)
+                    acc = tl.dot(a_tile, b_tile, acc)
+                mask = (m < stop)[:, None] & (n < N)[None, :]
+                partial_offset = ring * partial_ring + owner * partial_rank + row_in_panel[:, None] * N + n[None, :]
+                tl.store(partial_ptr + partial_offset, acc.to(partial_ptr.dtype.element_ty), mask=mask)
 
         # Every tile of this round is in place, on every rank. No second barrier is needed: this
         # buffer is written again after the next round's barrier, which its readers reach after reading.
         libshmem_device.barrier_all()
-        for work in range(vector_core, reduce_work, vector_cores):
-            item = work
-            comm_row = item // comm_blocks_n
-            comm_column = item % comm_blocks_n
-            row_in_panel = comm_row * COMM_ROWS + tl.arange(0, COMM_ROWS)
-            m = panel * panel_rows + row_in_panel
-            n = comm_column * COMM_COLUMNS + tl.arange(0, COMM_COLUMNS)
-            mask = (m < own_rows)[:, None] & (n < N)[None, :]
-            c_offset = m[:, None] * stride_cm + n[None, :] * stride_cn
-            total = tl.zeros((COMM_ROWS, COMM_COLUMNS), dtype=tl.float32)
-            # Each rank starts with its own part: no two ranks read from the same one at the same time.
-            for step in range(ranks):
-                source = (rank + step) % ranks
-                remote_partial = dl.symm_at(partial_ptr, source)
-                partial_offset = ring * partial_ring + rank * partial_rank + row_in_panel[:, None] * N + n[None, :]
-                tile = tl.load(remote_partial + partial_offset, mask=mask, other=0.0)
-                total += tile.to(tl.float32)
-            tl.store(c_ptr + c_offset, total.to(c_ptr.dtype.element_ty), mask=mask)
+        with al.scope(core_mode="vector"):
+            for work in range(vector_core, reduce_work, vector_cores):
+                item = work
+                comm_row = item // comm_blocks_n
+                comm_column = item % comm_blocks_n
+                row_in_panel = comm_row * COMM_ROWS + tl.arange(0, COMM_ROWS)
+                m = panel * panel_rows + row_in_panel
+                n = comm_column * COMM_COLUMNS + tl.arange(0, COMM_COLUMNS)
+                mask = (m < own_rows)[:, None] & (n < N)[None, :]
+                c_offset = m[:, None] * stride_cm + n[None, :]
+                total = tl.zeros((COMM_ROWS, COMM_COLUMNS), dtype=tl.float32)
+                # Each rank starts with its own part: no two ranks read from the same one at the same time.
+                for step in range(ranks):
+                    source = (rank + step) % ranks
+                    remote_partial = dl.symm_at(partial_ptr, source)
+                    partial_offset = ring * partial_ring + rank * partial_rank + row_in_panel[:, None] * N + n[None, :]
+                    tile = tl.load(remote_partial + partial_offset, mask=mask, other=0.0)
+                    total += tile.to(tl.float32)
+                tl.store(c_ptr + c_offset, total.to(c_ptr.dtype.element_ty), mask=mask)
 
     # Close the launch: the next one starts in buffer 0, which a slower rank may still be reading.
     libshmem_device.barrier_all()
@@ -270,6 +286,22 @@ def _check(shape: tuple[int, ...], tensors: dict[str, torch.Tensor], *, rank: in
             raise ValueError(f"c: expected memory of its own, got some of {name}, which is read meanwhile")
 
 
+def _has_dense_rows(tensor: torch.Tensor) -> bool:
+    """True when neighbours on the last axis are neighbours in memory: cores load and store rows."""
+    return tensor.stride(-1) == 1 or tensor.shape[-1] <= 1
+
+
+def _with_dense_rows(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, or a copy whose rows are dense."""
+    return tensor if _has_dense_rows(tensor) else tensor.contiguous()
+
+
+def _oriented(matrix: torch.Tensor) -> tuple[torch.Tensor, bool]:
+    """A matrix with dense rows or dense columns, copied if it has neither, and whether it is the columns."""
+    turned = not _has_dense_rows(matrix) and matrix.stride(-2) == 1
+    return matrix if turned else _with_dense_rows(matrix), turned
+
+
 def launch(
     a: torch.Tensor,
     b: torch.Tensor,
@@ -279,9 +311,9 @@ def launch(
 ) -> torch.Tensor:
     """Enqueue the kernel on the current stream and return `c`. Every rank must launch.
 
-    a  [M, K], any strides
-    b  [K, N], any strides
-    c  [rows of this rank, N], any strides; where to write, a new tensor if not given
+    a  [M, K], any strides, copied unless rows or columns are contiguous
+    b  [K, N], any strides, copied unless rows or columns are contiguous
+    c  [rows of this rank, N], any strides, copied unless rows are contiguous; where to write, a new tensor if not given
 
     A shape with a zero in it launches nothing: `c` is zero.
     Raises ValueError for a wrong tensor on this rank alone, before anything is enqueued: a launch communicates on the
@@ -297,11 +329,14 @@ def launch(
     _check(workspace.shape, tensors, rank=rank, ranks=ranks)
     if 0 in workspace.shape:
         return c.zero_()
+    a, a_turned = _oriented(a)
+    b, b_turned = _oriented(b)
+    out = c if _has_dense_rows(c) else torch.empty_like(c, memory_format=torch.contiguous_format)
     workspace.launches += 1
     gemm_reduce_scatter_kernel[(cores,)](
         a,
         b,
-        c,
+        out,
         workspace.partial,
         rank,
         ranks,
@@ -310,7 +345,7 @@ def launch(
         K,
         *a.stride(),
         *b.stride(),
-        *c.stride(),
+        *out.stride()[:-1],
         BLOCK_M=BLOCK_M,
         BLOCK_N=BLOCK_N,
         BLOCK_K=BLOCK_K,
@@ -318,8 +353,12 @@ def launch(
         COMM_COLUMNS=COMM_COLUMNS,
         PVALUE=PVALUE,
         BUFFER_NUM=BUFFER_NUM,
+        A_TURNED=a_turned,
+        B_TURNED=b_turned,
+        multibuffer=True,  # the next tile is loaded while this one is stored
+        enable_auto_bind_sub_block=False,  # the kernel shares work out among vector cores itself
     )
-    return c
+    return c if out is c else c.copy_(out)
 
 
 def dump(workspace: Workspace, path: Path) -> Path:

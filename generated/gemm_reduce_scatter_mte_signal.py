@@ -39,7 +39,7 @@ PVALUE = 4  # GEMM tile rows of each rank in a panel: one round of communication
 BUFFER_NUM = 2
 SWIZZLE_OFFSET = 7  # columns of GEMM tiles in a group
 SLOT_WORDS = 8  # int64 words of a signal slot: each slot has a 64-byte cache line of its own
-TILE_STORED = 0  # event: the cube core has stored a tile
+TILE_STORED = 8  # event: the cube core has stored a tile
 WATCHDOG_SECONDS = 60.0
 TOLERANCE = 0.002  # relative and absolute; float16 rounds what each rank adds, and the sum
 
@@ -61,9 +61,9 @@ def gemm_swizzle(index, rows, columns, OFFSET: tl.constexpr):
 
 @triton.jit
 def gemm_reduce_scatter_kernel(
-    a_ptr,  # [M, K], of this rank, any strides
-    b_ptr,  # [K, N], of this rank, any strides
-    c_ptr,  # [own_rows, N], of this rank, any strides
+    a_ptr,  # [M, K], of this rank, contiguous columns where A_TURNED, else rows
+    b_ptr,  # [K, N], of this rank, contiguous columns where B_TURNED, else rows
+    c_ptr,  # [own_rows, N], of this rank, contiguous rows
     partial_ptr,  # symmetric [BUFFER_NUM, ranks, panel_rows, N]
     ready_ptr,  # symmetric [BUFFER_NUM, ranks, PVALUE, blocks_n, SLOT_WORDS], int64
     credit_ptr,  # symmetric [BUFFER_NUM, ranks, vector_cores, SLOT_WORDS], int64
@@ -78,7 +78,6 @@ def gemm_reduce_scatter_kernel(
     stride_bk,
     stride_bn,
     stride_cm,
-    stride_cn,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
@@ -89,6 +88,8 @@ def gemm_reduce_scatter_kernel(
     SWIZZLE_OFFSET: tl.constexpr,
     SLOT_WORDS: tl.constexpr,
     TILE_STORED: tl.constexpr,
+    A_TURNED: tl.constexpr,
+    B_TURNED: tl.constexpr,
 ):
     core = tl.program_id(0)
     cores = tl.num_programs(0)
@@ -137,10 +138,22 @@ def gemm_reduce_scatter_kernel(
                 acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
                 for block_k in range(blocks_k):
                     k = block_k * BLOCK_K + tl.arange(0, BLOCK_K)
-                    a_offset = m[:, None] * stride_am + k[None, :] * stride_ak
-                    a_tile = tl.load(a_ptr + a_offset, mask=(m < stop)[:, None] & (k < K)[None, :], other=0.0)
-                    b_offset = k[:, None] * stride_bk + n[None, :] * stride_bn
-                    b_tile = tl.load(b_ptr + b_offset, mask=(k < K)[:, None] & (n < N)[None, :], other=0.0)
+                    if A_TURNED:
+                        a_offset = k[:, None] * stride_ak + m[None, :] * stride_am
+                        a_tile = tl.trans(
+                            tl.load(a_ptr + a_offset, mask=(k < K)[:, None] & (m < stop)[None, :], other=0.0)
+                        )
+                    else:
+                        a_offset = m[:, None] * stride_am + k[None, :] * stride_ak
+                        a_tile = tl.load(a_ptr + a_offset, mask=(m < stop)[:, None] & (k < K)[None, :], other=0.0)
+                    if B_TURNED:
+                        b_offset = n[:, None] * stride_bn + k[None, :] * stride_bk
+                        b_tile = tl.trans(
+                            tl.load(b_ptr + b_offset, mask=(n < N)[:, None] & (k < K)[None, :], other=0.0)
+                        )
+                    else:
+                        b_offset = k[:, None] * stride_bk + n[None, :] * stride_bn
+                        b_tile = tl.load(b_ptr + b_offset, mask=(k < K)[:, None] & (n < N)[None, :], other=0.0)
                     acc = tl.dot(a_tile, b_tile, acc)
                 mask = (m < stop)[:, None] & (n < N)[None, :]
                 partial_offset = ring * partial_ring + owner * partial_rank + row_in_panel[:, None] * N + n[None, :]
@@ -169,7 +182,7 @@ def gemm_reduce_scatter_kernel(
                 m = panel * panel_rows + row_in_panel
                 n = comm_column * COMM_COLUMNS + tl.arange(0, COMM_COLUMNS)
                 mask = (m < own_rows)[:, None] & (n < N)[None, :]
-                c_offset = m[:, None] * stride_cm + n[None, :] * stride_cn
+                c_offset = m[:, None] * stride_cm + n[None, :]
                 total = tl.zeros((COMM_ROWS, COMM_COLUMNS), dtype=tl.float32)
                 # Each rank starts with its own part: no two ranks read from the same one at the same time.
                 for step in range(ranks):
@@ -369,6 +382,22 @@ def _check(shape: tuple[int, ...], tensors: dict[str, torch.Tensor], *, rank: in
             raise ValueError(f"c: expected memory of its own, got some of {name}, which is read meanwhile")
 
 
+def _has_dense_rows(tensor: torch.Tensor) -> bool:
+    """True when neighbours on the last axis are neighbours in memory: cores load and store rows."""
+    return tensor.stride(-1) == 1 or tensor.shape[-1] <= 1
+
+
+def _with_dense_rows(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, or a copy whose rows are dense."""
+    return tensor if _has_dense_rows(tensor) else tensor.contiguous()
+
+
+def _oriented(matrix: torch.Tensor) -> tuple[torch.Tensor, bool]:
+    """A matrix with dense rows or dense columns, copied if it has neither, and whether it is the columns."""
+    turned = not _has_dense_rows(matrix) and matrix.stride(-2) == 1
+    return matrix if turned else _with_dense_rows(matrix), turned
+
+
 def launch(
     a: torch.Tensor,
     b: torch.Tensor,
@@ -378,9 +407,9 @@ def launch(
 ) -> torch.Tensor:
     """Enqueue the kernel on the current stream and return `c`. Every rank must launch.
 
-    a  [M, K], any strides
-    b  [K, N], any strides
-    c  [rows of this rank, N], any strides; where to write, a new tensor if not given
+    a  [M, K], any strides, copied unless rows or columns are contiguous
+    b  [K, N], any strides, copied unless rows or columns are contiguous
+    c  [rows of this rank, N], any strides, copied unless rows are contiguous; where to write, a new tensor if not given
 
     A shape with a zero in it launches nothing: `c` is zero.
     Raises ValueError for a wrong tensor on this rank alone, before anything is enqueued: a launch communicates on the
@@ -396,12 +425,15 @@ def launch(
     _check(workspace.shape, tensors, rank=rank, ranks=ranks)
     if 0 in workspace.shape:
         return c.zero_()
+    a, a_turned = _oriented(a)
+    b, b_turned = _oriented(b)
+    out = c if _has_dense_rows(c) else torch.empty_like(c, memory_format=torch.contiguous_format)
     parity = workspace.launches % 2
     workspace.launches += 1
     gemm_reduce_scatter_kernel[(cores,)](
         a,
         b,
-        c,
+        out,
         workspace.partial,
         workspace.ready,
         workspace.credit,
@@ -413,7 +445,7 @@ def launch(
         K,
         *a.stride(),
         *b.stride(),
-        *c.stride(),
+        *out.stride()[:-1],
         BLOCK_M=BLOCK_M,
         BLOCK_N=BLOCK_N,
         BLOCK_K=BLOCK_K,
@@ -424,8 +456,12 @@ def launch(
         SWIZZLE_OFFSET=SWIZZLE_OFFSET,
         SLOT_WORDS=SLOT_WORDS,
         TILE_STORED=TILE_STORED,
+        A_TURNED=a_turned,
+        B_TURNED=b_turned,
+        multibuffer=True,  # the next tile is loaded while this one is stored
+        enable_auto_bind_sub_block=False,  # the kernel shares work out among vector cores itself
     )
-    return c
+    return c if out is c else c.copy_(out)
 
 
 def dump(workspace: Workspace, path: Path) -> Path:

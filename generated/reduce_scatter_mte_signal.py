@@ -38,8 +38,8 @@ TOLERANCE = 0.016  # relative and absolute; bfloat16 rounds what each rank adds,
 
 @triton.jit
 def reduce_scatter_kernel(
-    a_ptr,  # [M, N], of this rank, any strides
-    c_ptr,  # [own_rows, N], of this rank, any strides
+    a_ptr,  # [M, N], of this rank, contiguous rows
+    c_ptr,  # [own_rows, N], of this rank, contiguous rows
     peer_ptr,  # symmetric [BUFFER_NUM, ranks, TILE_M, N]
     signal_ptr,  # symmetric [BUFFER_NUM, ranks, blocks_n, SLOT_WORDS], int64
     rank,
@@ -47,9 +47,7 @@ def reduce_scatter_kernel(
     M,  # rows of A
     N,  # columns of A
     stride_am,
-    stride_an,
     stride_cm,
-    stride_cn,
     TILE_M: tl.constexpr,
     TILE_N: tl.constexpr,
     BUFFER_NUM: tl.constexpr,
@@ -91,7 +89,7 @@ def reduce_scatter_kernel(
                 token = dl.wait(remote_signal + slot, 1, "sys", "acquire", waitValue=0)
                 peer = dl.consume_token(remote_peer, token)
                 mask = (m < stop)[:, None] & (n < N)[None, :]
-                a_offset = m[:, None] * stride_am + n[None, :] * stride_an
+                a_offset = m[:, None] * stride_am + n[None, :]
                 tile = tl.load(a_ptr + a_offset, mask=mask)
                 peer_offset = ring * peer_block + rank * peer_rank + rows[:, None] * N + n[None, :]
                 tl.store(peer + peer_offset, tile, mask=mask)
@@ -111,7 +109,7 @@ def reduce_scatter_kernel(
                 m = block_m * TILE_M + rows
                 n = block_n * TILE_N + tl.arange(0, TILE_N)
                 mask = (m < own_rows)[:, None] & (n < N)[None, :]
-                c_offset = m[:, None] * stride_cm + n[None, :] * stride_cn
+                c_offset = m[:, None] * stride_cm + n[None, :]
                 total = tl.zeros((TILE_M, TILE_N), dtype=tl.float32)
                 # Each rank starts with its own part: no two ranks read from the same one at the same time.
                 for step in range(ranks):
@@ -288,6 +286,16 @@ def _check(shape: tuple[int, ...], tensors: dict[str, torch.Tensor], *, rank: in
             raise ValueError(f"c: expected memory of its own, got some of {name}, which is read meanwhile")
 
 
+def _has_dense_rows(tensor: torch.Tensor) -> bool:
+    """True when neighbours on the last axis are neighbours in memory: cores load and store rows."""
+    return tensor.stride(-1) == 1 or tensor.shape[-1] <= 1
+
+
+def _with_dense_rows(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, or a copy whose rows are dense."""
+    return tensor if _has_dense_rows(tensor) else tensor.contiguous()
+
+
 def launch(
     a: torch.Tensor,
     workspace: Workspace,
@@ -296,8 +304,8 @@ def launch(
 ) -> torch.Tensor:
     """Enqueue the kernel on the current stream and return `c`. Every rank must launch.
 
-    a  [M, N], any strides
-    c  [rows of this rank, N], any strides; where to write, a new tensor if not given
+    a  [M, N], any strides, copied unless rows are contiguous
+    c  [rows of this rank, N], any strides, copied unless rows are contiguous; where to write, a new tensor if not given
 
     A shape with a zero in it is a no-op.
     Raises ValueError for a wrong tensor on this rank alone, before anything is enqueued: a launch communicates on the
@@ -313,24 +321,27 @@ def launch(
     _check(workspace.shape, tensors, rank=rank, ranks=ranks)
     if 0 in workspace.shape:
         return c
+    a = _with_dense_rows(a)
+    out = c if _has_dense_rows(c) else torch.empty_like(c, memory_format=torch.contiguous_format)
     workspace.launches += 1
     reduce_scatter_kernel[(cores,)](
         a,
-        c,
+        out,
         workspace.peer,
         workspace.signal,
         rank,
         ranks,
         M,
         N,
-        *a.stride(),
-        *c.stride(),
+        *a.stride()[:-1],
+        *out.stride()[:-1],
         TILE_M=TILE_M,
         TILE_N=TILE_N,
         BUFFER_NUM=BUFFER_NUM,
         SLOT_WORDS=SLOT_WORDS,
+        multibuffer=True,  # the next tile is loaded while this one is stored
     )
-    return c
+    return c if out is c else c.copy_(out)
 
 
 def dump(workspace: Workspace, path: Path) -> Path:

@@ -37,8 +37,8 @@ TOLERANCE = 0.0  # data is moved, not computed: bit-exact
 
 @triton.jit
 def reverse_all2all_kernel(
-    a_ptr,  # [ranks * S, H, D], of this rank, any strides
-    c_ptr,  # [S, ranks * H, D], of this rank, any strides
+    a_ptr,  # [ranks * S, H, D], of this rank, contiguous rows
+    c_ptr,  # [S, ranks * H, D], of this rank, contiguous rows
     peer_ptr,  # symmetric [BUFFER_NUM, ranks, TILE_S, H, D]
     rank,
     ranks,
@@ -47,10 +47,8 @@ def reverse_all2all_kernel(
     D,  # elements of one head
     stride_as,
     stride_ah,
-    stride_ad,
     stride_cs,
     stride_ch,
-    stride_cd,
     item_h,  # heads in a work item
     item_block_d,  # D blocks in a work item
     TILE_S: tl.constexpr,
@@ -84,7 +82,7 @@ def reverse_all2all_kernel(
                 for block_d in range(first_block_d, tl.minimum(first_block_d + item_block_d, blocks_d)):
                     d = block_d * TILE_D + tl.arange(0, TILE_D)
                     mask = (s < S)[:, None] & (d < D)[None, :]
-                    a_offset = (target * S + s)[:, None] * stride_as + h * stride_ah + d[None, :] * stride_ad
+                    a_offset = (target * S + s)[:, None] * stride_as + h * stride_ah + d[None, :]
                     tile = tl.load(a_ptr + a_offset, mask=mask)
                     peer_offset = ring * peer_block + rank * peer_rank + rows[:, None] * peer_row + h * D + d[None, :]
                     tl.store(remote_peer + peer_offset, tile, mask=mask)
@@ -105,7 +103,7 @@ def reverse_all2all_kernel(
                     mask = (s < S)[:, None] & (d < D)[None, :]
                     peer_offset = ring * peer_block + source * peer_rank + rows[:, None] * peer_row + h * D + d[None, :]
                     tile = tl.load(peer_ptr + peer_offset, mask=mask)
-                    c_offset = s[:, None] * stride_cs + (source * H + h) * stride_ch + d[None, :] * stride_cd
+                    c_offset = s[:, None] * stride_cs + (source * H + h) * stride_ch + d[None, :]
                     tl.store(c_ptr + c_offset, tile, mask=mask)
 
     # Close the launch: the next one starts in buffer 0, which a slower rank may still be reading.
@@ -262,6 +260,16 @@ def _check(shape: tuple[int, ...], tensors: dict[str, torch.Tensor], *, rank: in
             raise ValueError(f"c: expected memory of its own, got some of {name}, which is read meanwhile")
 
 
+def _has_dense_rows(tensor: torch.Tensor) -> bool:
+    """True when neighbours on the last axis are neighbours in memory: cores load and store rows."""
+    return tensor.stride(-1) == 1 or tensor.shape[-1] <= 1
+
+
+def _with_dense_rows(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, or a copy whose rows are dense."""
+    return tensor if _has_dense_rows(tensor) else tensor.contiguous()
+
+
 def launch(
     a: torch.Tensor,
     workspace: Workspace,
@@ -270,8 +278,8 @@ def launch(
 ) -> torch.Tensor:
     """Enqueue the kernel on the current stream and return `c`. Every rank must launch.
 
-    a  [ranks * S, H, D], any strides
-    c  [S, ranks * H, D], any strides; where to write, a new tensor if not given
+    a  [ranks * S, H, D], any strides, copied unless rows are contiguous
+    c  [S, ranks * H, D], any strides, copied unless rows are contiguous; where to write, a new tensor if not given
 
     A shape with a zero in it is a no-op.
     Raises ValueError for a wrong tensor on this rank alone, before anything is enqueued: a launch communicates on the
@@ -287,26 +295,29 @@ def launch(
     _check(workspace.shape, tensors, rank=rank, ranks=ranks)
     if 0 in workspace.shape:
         return c
+    a = _with_dense_rows(a)
+    out = c if _has_dense_rows(c) else torch.empty_like(c, memory_format=torch.contiguous_format)
     workspace.launches += 1
     carried = work_split(S, H, D, ranks=ranks, role_cores=cores)
     reverse_all2all_kernel[(cores,)](
         a,
-        c,
+        out,
         workspace.peer,
         rank,
         ranks,
         S,
         H,
         D,
-        *a.stride(),
-        *c.stride(),
+        *a.stride()[:-1],
+        *out.stride()[:-1],
         carried["h"],
         carried["block_d"],
         TILE_S=TILE_S,
         TILE_D=TILE_D,
         BUFFER_NUM=BUFFER_NUM,
+        multibuffer=True,  # the next tile is loaded while this one is stored
     )
-    return c
+    return c if out is c else c.copy_(out)
 
 
 def dump(workspace: Workspace, path: Path) -> Path:

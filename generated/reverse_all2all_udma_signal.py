@@ -40,7 +40,7 @@ TOLERANCE = 0.0  # data is moved, not computed: bit-exact
 @triton.jit
 def reverse_all2all_kernel(
     a_ptr,  # [ranks * S, H, D], of this rank, contiguous
-    c_ptr,  # [S, ranks * H, D], of this rank, any strides
+    c_ptr,  # [S, ranks * H, D], of this rank, contiguous rows
     landing_ptr,  # symmetric [ranks, S, H, D]
     own_ptr,  # symmetric [BUFFER_NUM, TILE_S, H, D]
     arrived_ptr,  # symmetric [blocks_s, ranks, SLOT_WORDS], int64
@@ -53,7 +53,6 @@ def reverse_all2all_kernel(
     D,  # elements of one head
     stride_cs,
     stride_ch,
-    stride_cd,
     TILE_S: tl.constexpr,
     TILE_D: tl.constexpr,
     BUFFER_NUM: tl.constexpr,
@@ -83,8 +82,8 @@ def reverse_all2all_kernel(
     ring_slots = H * blocks_d
     rows = tl.arange(0, TILE_S)
 
-    # Value of a slot of arrived: launch + 1 = the block has arrived. It is never reset: the value of the
-    # launch before differs, and the barrier that closes a launch keeps launches apart.
+    # Value of a slot of arrived: launch + 1 = the block has arrived. It is never reset: the value of
+    # the launch before differs, and the barrier that closes a launch keeps launches apart.
     # Values of a slot in use number u of a launch: 2 * u, the producer may write; 2 * u + 1, the tile is
     # there; 0 again after the last use. Plain 0 and 1 would not do: cores of S blocks that share
     # a ring buffer would wait for the same zero, and a later one's producer could take it first.
@@ -145,7 +144,7 @@ def reverse_all2all_kernel(
             mask = (s < S)[:, None] & (d < D)[None, :]
             own_offset = ring * own_block + rows[:, None] * own_row + h * D + d[None, :]
             tile = tl.load(own + own_offset, mask=mask)
-            c_offset = s[:, None] * stride_cs + (rank * H + h) * stride_ch + d[None, :] * stride_cd
+            c_offset = s[:, None] * stride_cs + (rank * H + h) * stride_ch + d[None, :]
             tl.store(c_ptr + c_offset, tile, mask=mask)
             libshmem_device.fence()
             # Credit return: the slot is free for its next use, in this launch or in the next one.
@@ -165,7 +164,7 @@ def reverse_all2all_kernel(
             mask = (s < S)[:, None] & (d < D)[None, :]
             landing_offset = source * landing_rank + s[:, None] * landing_row + h * D + d[None, :]
             tile = tl.load(landing + landing_offset, mask=mask)
-            c_offset = s[:, None] * stride_cs + (source * H + h) * stride_ch + d[None, :] * stride_cd
+            c_offset = s[:, None] * stride_cs + (source * H + h) * stride_ch + d[None, :]
             tl.store(c_ptr + c_offset, tile, mask=mask)
 
     # Close the launch: the next one writes the same memory, which a slower rank may still be reading.
@@ -346,6 +345,11 @@ def _check(shape: tuple[int, ...], tensors: dict[str, torch.Tensor], *, rank: in
             raise ValueError(f"c: expected memory of its own, got some of {name}, which is read meanwhile")
 
 
+def _has_dense_rows(tensor: torch.Tensor) -> bool:
+    """True when neighbours on the last axis are neighbours in memory: cores load and store rows."""
+    return tensor.stride(-1) == 1 or tensor.shape[-1] <= 1
+
+
 def launch(
     a: torch.Tensor,
     workspace: Workspace,
@@ -355,7 +359,7 @@ def launch(
     """Enqueue the kernel on the current stream and return `c`. Every rank must launch.
 
     a  [ranks * S, H, D], any strides, copied unless contiguous
-    c  [S, ranks * H, D], any strides; where to write, a new tensor if not given
+    c  [S, ranks * H, D], any strides, copied unless rows are contiguous; where to write, a new tensor if not given
 
     A shape with a zero in it is a no-op.
     Raises ValueError for a wrong tensor on this rank alone, before anything is enqueued: a launch communicates on the
@@ -371,12 +375,13 @@ def launch(
     _check(workspace.shape, tensors, rank=rank, ranks=ranks)
     if 0 in workspace.shape:
         return c
-    a = a.contiguous()  # whole blocks of it move by UDMA
+    a = a.contiguous()  # Whole blocks of it move by UDMA.
+    out = c if _has_dense_rows(c) else torch.empty_like(c, memory_format=torch.contiguous_format)
     parity = workspace.launches % 2
     workspace.launches += 1
     reverse_all2all_kernel[(cores,)](
         a,
-        c,
+        out,
         workspace.landing,
         workspace.own,
         workspace.arrived,
@@ -387,14 +392,15 @@ def launch(
         S,
         H,
         D,
-        *c.stride(),
+        *out.stride()[:-1],
         TILE_S=TILE_S,
         TILE_D=TILE_D,
         BUFFER_NUM=BUFFER_NUM,
         ELEMENT_BYTES=ELEMENT_BYTES,
         SLOT_WORDS=SLOT_WORDS,
+        multibuffer=True,  # the next tile is loaded while this one is stored
     )
-    return c
+    return c if out is c else c.copy_(out)
 
 
 def dump(workspace: Workspace, path: Path) -> Path:

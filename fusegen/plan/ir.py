@@ -49,10 +49,15 @@ class TensorRole(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A user's tensor on one rank: axes slowest first, a stride name for each.
+    """A user's tensor on one rank: axes slowest first, and names of their strides.
 
-    extents may name `rank` where ranks have different shapes.
-    contiguous   the kernel moves whole blocks of it: the launcher makes it contiguous first, and passes no strides
+    axes         extents may name `rank` where ranks have different shapes
+    strides      the last axis has none where neighbours must be neighbours in memory: a vector core that gathers single
+                 elements overflows its unified buffer. The launcher copies what is laid out otherwise
+    contiguous   the kernel moves whole blocks of it: the launcher makes it contiguous, and passes no strides
+    turned       name of a constant that is true where columns, and not rows, are contiguous: the cube core loads such a
+                 matrix turned
+    converted    element type that the launcher converts it to
     """
 
     name: str
@@ -61,6 +66,8 @@ class Tensor:
     role: TensorRole
     dtype: str
     contiguous: bool = False
+    turned: str | None = None
+    converted: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,12 +24,17 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class AccessView:
-    """A tile of a region: the pointer's name, the names and texts of its offset and mask."""
+    """A tile of a region: the pointer's name, the names and texts of its offset and mask.
+
+    turned   constant that says whether the region is to be read as `other` does, with the axes of the tile swapped
+    """
 
     region: str
     pointer: str
     offset: Line
     mask: Line
+    turned: str | None = None
+    other: AccessView | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,8 @@ from fusegen.render.host_context import AllocationView, CoresView, HostView, Slo
 SPLIT_CONSTANT = "NPU_SPLIT"
 """The constant that holds `Host.npu_split`."""
 ZERO = "zero"
+OUT = "out"
+"""What the kernel writes: the output, or memory with contiguous rows that is copied to it."""
 ADDED_TO = "The kernel adds to {} with atomics: what {} holds before is part of the result."
 
 
@@ -62,6 +64,9 @@ def host_view(plan: KernelPlan) -> HostView:
         slots=tuple(SlotGroupView(slots.name, _slot_axes(plan, slots)) for slots in plan.slots),
         work_split=_split_view(plan),
         arguments=tuple(_arguments(plan)),
+        prepared=tuple(_prepared(inputs)),
+        turns=any(tensor.turned for tensor in inputs),
+        copies_rows=any(not tensor.contiguous and not tensor.converted for tensor in inputs),
         numbers_launch=plan.host.numbers_launch,
         initial=_initial(plan, output),
         empty=empty,
@@ -99,10 +104,16 @@ def _documentation(plan: KernelPlan, inputs: tuple[Tensor, ...], output: Tensor)
     lines = []
     for tensor in (*inputs, output):
         axes = ", ".join(_documented_extent(plan, axis) for axis in tensor.axes)
-        strides = "any strides, copied unless contiguous" if tensor.contiguous else "any strides"
+        strides = f"any strides, copied unless {_fitting(tensor)}"
         what = "; where to write, a new tensor if not given" if tensor is output else ""
         lines.append(f"{tensor.name:{width}}  [{axes}], {strides}{what}")
     return tuple(lines)
+
+
+def _fitting(tensor: Tensor) -> str:
+    if tensor.contiguous or len(tensor.axes) == 1:
+        return "contiguous"
+    return "rows or columns are contiguous" if tensor.turned else "rows are contiguous"
 
 
 def _documented_extent(plan: KernelPlan, axis: Axis) -> str:
@@ -142,23 +153,48 @@ def _of_shape(plan: KernelPlan, expr: Expr) -> str:
 def _arguments(plan: KernelPlan) -> list[str]:
     """Arguments of the kernel, in the order of its parameters."""
     tensors = [tensor for tensor in plan.tensors if tensor.role is not TensorRole.INITIAL]
-    arguments = [tensor.name for tensor in tensors]
+    arguments = [OUT if tensor.role is TensorRole.OUTPUT else tensor.name for tensor in tensors]
     arguments += [f"workspace.{allocation.name}" for allocation in plan.host.allocations]
     arguments += ["rank", "ranks"]
     arguments += ["parity"] if plan.host.numbers_launch else []
     arguments += [dimension.name for dimension in plan.dimensions]
-    arguments += [f"*{tensor.name}.stride()" for tensor in tensors if not tensor.contiguous]
+    arguments += [_strides(tensor) for tensor in tensors if tensor.strides and not tensor.contiguous]
     tasks = plan.stages[0].tasks
     if tasks.granularity is Granularity.FILL:
         arguments += [f'carried["{axis.name}"]' for axis in tasks.items]
-    return arguments + [f"{name}={name}" for name, _ in plan.constants]
+    arguments += [f"{name}={name}" for name, _ in plan.constants]
+    return arguments + [f"{tensor.turned}={tensor.name}_turned" for tensor in tensors if tensor.turned]
+
+
+def _strides(tensor: Tensor) -> str:
+    """Strides of the axes that have one in the kernel."""
+    name = OUT if tensor.role is TensorRole.OUTPUT else tensor.name
+    return f"*{name}.stride()" if len(tensor.strides) == len(tensor.axes) else f"*{name}.stride()[:-1]"
+
+
+def _prepared(inputs: tuple[Tensor, ...]) -> list[Line]:
+    """How each input becomes what the kernel can read."""
+    lines = []
+    for tensor in inputs:
+        if tensor.role is TensorRole.INITIAL:
+            continue
+        name = tensor.name
+        if tensor.turned:
+            lines.append(Line(f"{name}, {name}_turned", f"_oriented({name})"))
+        elif tensor.converted:
+            lines.append(Line(name, f"{name}.to(torch.{tensor.converted}).contiguous()"))
+        elif tensor.contiguous:
+            lines.append(Line(name, f"{name}.contiguous()", ("Whole blocks of it move by UDMA.",)))
+        else:
+            lines.append(Line(name, f"_with_dense_rows({name})"))
+    return lines
 
 
 def _initial(plan: KernelPlan, output: Tensor) -> Line | None:
     if plan.host.initial is None:
         return None
     comment = ADDED_TO.format(output.name, output.name)
-    return Line(output.name, _filled(output.name, plan.host.initial), (comment,))
+    return Line(OUT, _filled(OUT, plan.host.initial), (comment,))
 
 
 def _filled(output: str, source: str) -> str:
@@ -177,7 +213,7 @@ def _empty(plan: KernelPlan, inputs: tuple[Tensor, ...], output: Tensor) -> tupl
     rows = [tensor.name for tensor in inputs if len(tensor.axes) < len(output.axes)]
     source = plan.host.initial or (rows[0] if rows else ZERO)
     value = f"has `{source}` in every row" if source != ZERO else "is zero"
-    statement = output.name if plan.host.initial else _filled(output.name, source)
+    statement = _filled(output.name, source)
     return statement, f"launches nothing: `{output.name}` {value}"
 
 

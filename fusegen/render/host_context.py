@@ -85,6 +85,8 @@ class HostView:
     definitions   names that shapes of tensors are spelt with
     documentation of the launcher's tensors, one line each
     arguments     of the kernel, in the order of its parameters
+    prepared      statements that make inputs what the kernel can read; `turns` where it reads matrices turned,
+                  `copies_rows` where rows must be dense
     initial       statement that prepares the output for a kernel that adds to it, under its comment
     empty         the output when there is no element or nothing to add up; `empty_note` says so in words
     split         name of the constant whose value the rank count must suit, nothing where every count does
@@ -105,6 +107,9 @@ class HostView:
     slots: tuple[SlotGroupView, ...]
     work_split: SplitView | None
     arguments: tuple[str, ...]
+    prepared: tuple[Line, ...]
+    turns: bool
+    copies_rows: bool
     numbers_launch: bool
     initial: Line | None
     empty: str

@@ -10,7 +10,7 @@ from typing import assert_never
 from fusegen.plan.expr import KERNEL, Expr, Sym, symbols, text
 from fusegen.plan.ir import KernelPlan, PlanDefect, Tensor, TensorRole
 from fusegen.plan.layout import Axis
-from fusegen.plan.program import Barrier, Node, Rounds, Run, Scope, When
+from fusegen.plan.program import Barrier, Node, Rounds, Run, Scope, When, walk
 from fusegen.plan.stages import Call, Definition, Granularity, Kind, Peer, Role, Stage, VectorCores
 from fusegen.plan.tasks import carried, round_definitions, work_loop
 from fusegen.render.context import KernelView, Line, NodeView, Parameter
@@ -65,13 +65,13 @@ def _kernel_view(plan: KernelPlan) -> KernelView:
     return KernelView(
         name=f"{plan.pattern}_kernel",
         parameters=tuple(_parameters(plan)),
-        constants=tuple(name for name, _ in plan.constants),
+        constants=(*(name for name, _ in plan.constants), *(t.turned for t in plan.tensors if t.turned)),
         roles=plan.launch.roles,
         role_comment=_role_comment(plan),
         has_vector_core=has_vector_core,
         is_mix=plan.is_mix,
         uses_dl=bool(plan.slots) or any(_maps(stage) for stage in plan.stages),
-        needs_scope=any(isinstance(node, Scope) for node in plan.program),
+        needs_scope=any(isinstance(node, Scope) for node in walk(plan.program)),
         prologue=tuple(binding_line(d) for d in plan.definitions if d.name in needed),
         notes=tuple(line for reason in reasons for line in reason.splitlines()),
         rows=tuple(_rows(plan)),
@@ -134,7 +134,10 @@ def _parameters(plan: KernelPlan) -> list[Parameter]:
 
 def _tensor_comment(tensor: Tensor) -> str:
     shape = ", ".join(text(axis.extent, KERNEL) for axis in tensor.axes)
-    return f"[{shape}], of this rank, {'contiguous' if tensor.contiguous else 'any strides'}"
+    layout = "contiguous" if tensor.contiguous or len(tensor.axes) == 1 else "contiguous rows"
+    if tensor.turned:
+        layout = f"contiguous columns where {tensor.turned}, else rows"
+    return f"[{shape}], of this rank, {layout}" + (f", {tensor.converted}" if tensor.converted else "")
 
 
 def _role_comment(plan: KernelPlan) -> str:
@@ -188,9 +191,10 @@ def _node_view(plan: KernelPlan, node: Node, extra: int) -> NodeView:
             return NodeView(
                 "block", head=f'with al.scope(core_mode="{engine.value}"):', body=_node_views(plan, body, extra)
             )
-        case When(role, None, body):
+        case When(role, lag, body) if lag is None:
             return NodeView("block", head=f"if role == {role}:", body=_node_views(plan, body, 0))
-        case When(role, int(lag), body):
+        case When(role, lag, body):
+            lag = lag or 0
             axis = _round_of(plan, body)
             # step runs from 0 to rounds + extra - 1: only the bound that it can break is tested.
             conditions = [f"role == {role}"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fusegen.plan.expr import KERNEL, Binary, Const, Expr, Op, Sym, minimum, symbols, text
 from fusegen.plan.ir import KernelPlan
@@ -216,7 +216,8 @@ class Lowering:
             layout = Layout(tensor.axes)
             named = {axis.name: c for axis, c in zip(tensor.axes, access.coordinates, strict=True)}
             return list(layout.offset(named))
-        return [(c, Sym(stride)) for c, stride in zip(access.coordinates, tensor.strides, strict=True)]
+        strides = (*(Sym(stride) for stride in tensor.strides), Const(1))
+        return list(zip(access.coordinates, strides, strict=False))
 
     def _access(self, access: Access) -> AccessView:
         axes = self._tile_axes_of(access)
@@ -225,7 +226,17 @@ class Lowering:
         gemm = self.stage.kind is Kind.GEMM
         region = access.region
         mask = Line(f"{region}_mask" if gemm else "mask", _mask(axes))
-        return AccessView(region, self._pointer(region), Line(f"{region}_offset", offset), mask)
+        turned = None if self.plan.is_buffer(region) else self.plan.tensor(region).turned
+        view = AccessView(region, self._pointer(region), Line(f"{region}_offset", offset), mask, turned)
+        return replace(view, other=self._turned(access)) if turned else view
+
+    def _turned(self, access: Access) -> AccessView:
+        """The same tile with its axes swapped: what is contiguous comes last."""
+        axes = self._tile_axes_of(access)[::-1]
+        terms = [_term(axes, coordinate, stride) for coordinate, stride in self._terms(access)][::-1]
+        region = access.region
+        offset = Line(f"{region}_offset", " + ".join(terms))
+        return AccessView(region, self._pointer(region), offset, Line(f"{region}_mask", _mask(axes)))
 
     def _tile_axes_of(self, access: Access) -> list[TileAxis]:
         """Tile axes in the order in which the access names them: rows first."""

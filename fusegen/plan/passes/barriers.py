@@ -12,7 +12,7 @@ from fusegen.plan.facts import Decision
 from fusegen.plan.ir import BarrierCover, KernelPlan, PlanDefect
 from fusegen.plan.layout import Axis
 from fusegen.plan.program import Barrier, Node, Rounds, Run, Scope, When, walk
-from fusegen.plan.stages import Kind, Stage
+from fusegen.plan.stages import Stage
 from fusegen.plan.timeline import covers
 
 CLOSE = "Close the launch: the next one starts in buffer 0, which a slower rank may still be reading."
@@ -30,7 +30,7 @@ def cover_with_barriers(plan: KernelPlan) -> KernelPlan:
     if axis is None:
         raise PlanDefect(f"{plan.name}: a ring without rounds")
     candidates = (
-        _shared(axis, producer.name, consumer.name, plan.buffer_num)
+        _shared(axis, run(plan, producer), run(plan, consumer), plan.buffer_num)
         if plan.launch.roles == 1
         else _interleaved(axis, producer.name, consumer.name)
     )
@@ -78,17 +78,17 @@ def _decisions(plan: KernelPlan, program: tuple[Node, ...]) -> tuple[Decision, .
     )
 
 
-def _shared(axis: Axis, producer: str, consumer: str, ring: int) -> Iterator[tuple[Node, ...]]:
+def _shared(axis: Axis, producer: Node, consumer: Node, ring: int) -> Iterator[tuple[Node, ...]]:
     """Every core produces, then consumes."""
     no_second = (
         " No second barrier is needed: this\nbuffer is written again after the next round's barrier, which its readers"
         " reach after reading."
     )
     written = Barrier(WRITTEN + (no_second if ring > 1 else ""))
-    one = Rounds(axis, 0, (Run(producer), written, Run(consumer)))
+    one = Rounds(axis, 0, (producer, written, consumer))
     yield (one,)
     yield one, Barrier(CLOSE)
-    yield (Rounds(axis, 0, (Run(producer), written, Run(consumer), Barrier(READ))),)
+    yield (Rounds(axis, 0, (producer, written, consumer, Barrier(READ))),)
 
 
 def _interleaved(axis: Axis, producer: str, consumer: str) -> Iterator[tuple[Node, ...]]:
@@ -116,6 +116,9 @@ def _whole(plan: KernelPlan) -> tuple[Node, ...]:
 
 
 def run(plan: KernelPlan, stage: Stage) -> Node:
-    """The stage; transfers in a mix kernel are kept from the cube core, which would request them once more."""
-    placed = plan.is_mix and (stage.kind is Kind.PUT or stage.workers.part is not None)
-    return Scope(stage.workers.engine, (Run(stage.name),)) if placed else Run(stage.name)
+    """The stage; in a mix kernel its core type alone executes it.
+
+    Without the scope the cube core would map peers and request transfers once more, and on the 950 family the vector
+    cores would store what the cube core has multiplied.
+    """
+    return Scope(stage.workers.engine, (Run(stage.name),)) if plan.is_mix else Run(stage.name)

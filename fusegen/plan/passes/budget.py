@@ -56,9 +56,9 @@ def _memory_faults(plan: KernelPlan) -> Iterator[Fault]:
     for stage in plan.stages:
         match stage.kind:
             case Kind.MOVE | Kind.ACCUMULATE:
-                faults = _streamed(plan, stage, accumulators=0)
+                faults = _moved(plan, stage)
             case Kind.REDUCE:
-                faults = _streamed(plan, stage, accumulators=2)
+                faults = _added(plan, stage)
             case Kind.GEMM:
                 faults = _gemm(plan, stage)
             case Kind.PUT | Kind.ANNOUNCE:
@@ -68,26 +68,41 @@ def _memory_faults(plan: KernelPlan) -> Iterator[Fault]:
     yield from found.values()
 
 
-def _streamed(plan: KernelPlan, stage: Stage, *, accumulators: int) -> Iterator[Fault]:
-    """Two tiles in the unified buffer, and float32 tiles that add them up: the sum, and the tile being added."""
-    constants = dict(plan.constants)
-    rows, columns = (constants[axis.tile] for axis in stage.tile)
+def _moved(plan: KernelPlan, stage: Stage) -> Iterator[Fault]:
+    """Two tiles in the unified buffer: the load of the next one overlaps the store of this one."""
     access = stage.reads[0]
     dtype = plan.buffer(access.region).dtype if plan.is_buffer(access.region) else plan.tensor(access.region).dtype
-    row_bytes = (2 * DTYPE_BYTES[dtype] + accumulators * DTYPE_BYTES["float32"]) * columns
+    yield from _in_unified_buffer(plan, stage, f"two {dtype} tiles", 2 * DTYPE_BYTES[dtype], " twice")
+
+
+def _added(plan: KernelPlan, stage: Stage) -> Iterator[Fault]:
+    """The sum, and two tiles that are added, before and after their conversion: what the compiler takes at most."""
+    yield from _in_unified_buffer(
+        plan, stage, "the float32 sum and the tiles to add", SUM_BYTES, f", {SUM_BYTES} bytes each"
+    )
+
+
+SUM_BYTES = 24
+"""Bytes of the unified buffer for an element of an ordered sum: the most that the compiler was seen to take."""
+
+
+def _in_unified_buffer(plan: KernelPlan, stage: Stage, what: str, element_bytes: int, measured: str) -> Iterator[Fault]:
+    constants = dict(plan.constants)
+    rows, columns = (constants[axis.tile] for axis in stage.tile)
     available = plan.target.ub_bytes
+    row_bytes = element_bytes * columns
     if rows * row_bytes <= available:
         return
     row_field, column_field = TILE_FIELDS[stage.tile[0].tile], TILE_FIELDS[stage.tile[1].tile]
     most = available // row_bytes
     fit = 1 << (most.bit_length() - 1) if most else 0
-    sums = f" and {accumulators} float32 tiles" if accumulators else ""
-    got = f"{rows} x {columns} twice" if not accumulators else f"{rows} x {columns}"
     yield Fault(
         row_field,
-        f"two {dtype} tiles{sums} in the {available // KIB} KiB unified buffer of {plan.target.name}",
-        f"{got}: {rows * row_bytes // KIB} KiB",
-        f"with {column_field} {columns}, {row_field} can be at most {fit}" if fit >= 16 else f"lower {column_field}",
+        f"{what} in the {available // KIB} KiB unified buffer of {plan.target.name}",
+        f"{rows} x {columns}{measured}: {rows * row_bytes // KIB} KiB",
+        f"with {column_field} {columns}, {row_field} can be at most {fit}"
+        if fit >= MINIMUM_ROWS[row_field]
+        else f"lower {column_field}",
     )
 
 
@@ -100,6 +115,8 @@ TILE_FIELDS = {
     "COMM_COLUMNS": "comm_tile.columns",
 }
 """The field of the spec that each tile extent comes from."""
+MINIMUM_ROWS = {"tile.s": 16, "tile.m": 16, "comm_tile.rows": 1}
+"""The fewest rows that the spec allows."""
 
 
 def _gemm(plan: KernelPlan, stage: Stage) -> Iterator[Fault]:

@@ -30,8 +30,8 @@ from fusegen.plan.stages import (
 )
 
 RANK, RANKS = Sym("rank"), Sym("ranks")
-TILE_STORED = 0
-"""The one event id that a mix kernel uses: cube core to vector cores, a tile has been stored."""
+TILE_STORED = 8
+"""The one event id that a mix kernel uses: a tile has been stored. The compiler counts its own events from 0."""
 MAX_EVENTS = 16
 
 

@@ -52,12 +52,11 @@ def _program_defects(plan: KernelPlan) -> Iterator[str]:
 
 
 def _placement_defects(plan: KernelPlan) -> Iterator[str]:
-    """In a mix kernel, waits, notifies and transfers stand in a scope of the core type that does the work."""
+    """In a mix kernel, every stage stands in a scope of the core type that does the work."""
     placed = dict(_placements(plan.program, None))
     for stage in plan.stages:
         engine = placed.get(stage.name)
-        needs_scope = bool(stage.waits or stage.announces or stage.kind is Kind.PUT or stage.workers.part)
-        if plan.is_mix and needs_scope and engine is not stage.workers.engine:
+        if plan.is_mix and engine is not stage.workers.engine:
             yield f"{stage.name} must stand in a {stage.workers.engine.value} scope"
         if not plan.is_mix and engine is not None:
             yield f"{stage.name} stands in a scope, but only a mix kernel has two core types"

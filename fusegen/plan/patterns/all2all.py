@@ -40,14 +40,14 @@ def compose(name: str, spec: All2All) -> KernelPlan:
             Tensor(
                 "a",
                 (Axis("s", S), Axis("h", RANKS * H), Axis("d", D)),
-                ("stride_as", "stride_ah", "stride_ad"),
+                ("stride_as", "stride_ah"),
                 TensorRole.INPUT,
                 spec.dtype,
             ),
             Tensor(
                 "c",
                 (Axis("s", RANKS * S), Axis("h", H), Axis("d", D)),
-                ("stride_cs", "stride_ch", "stride_cd"),
+                ("stride_cs", "stride_ch"),
                 TensorRole.OUTPUT,
                 spec.dtype,
             ),

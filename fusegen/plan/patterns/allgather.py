@@ -36,7 +36,7 @@ def compose(name: str, spec: AllGather) -> KernelPlan:
             Tensor(
                 "a",
                 (Axis("m", M), Axis("n", N)),
-                ("stride_am", "stride_an"),
+                ("stride_am",),
                 TensorRole.INPUT,
                 spec.dtype,
                 contiguous=spec.transport == "udma",
@@ -44,7 +44,7 @@ def compose(name: str, spec: AllGather) -> KernelPlan:
             Tensor(
                 "c",
                 (Axis("m", RANKS * M), Axis("n", N)),
-                ("stride_cm", "stride_cn"),
+                ("stride_cm",),
                 TensorRole.OUTPUT,
                 spec.dtype,
             ),

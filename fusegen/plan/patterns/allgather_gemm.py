@@ -32,9 +32,9 @@ from fusegen.plan.patterns.gemm import (
     base_plan,
     bias,
     grid,
-    inputs,
     out_dtype,
     panels,
+    weights,
 )
 from fusegen.plan.patterns.parts import (
     BUFFER_NUM,
@@ -83,13 +83,19 @@ def compose(name: str, spec: AllGatherGemm) -> KernelPlan:
     c = Tensor(
         "c",
         (Axis("m", RANKS * M), Axis("n", N)),
-        ("stride_cm", "stride_cn"),
+        ("stride_cm",),
         TensorRole.OUTPUT,
         out_dtype(spec),
     )
-    tensors = (*inputs(spec, contiguous=udma), *bias(spec), c)
+    tensors = (_rows(spec, contiguous=udma), weights(spec), *bias(spec), c)
     plan = replace(plan, tensors=tensors)
     return _udma(plan, spec) if udma else _mte(plan, spec)
+
+
+def _rows(spec: AllGatherGemm, *, contiguous: bool) -> Tensor:
+    """A [M, K] of one rank, which vector cores or transfers send."""
+    axes = (Axis("m", M), Axis("k", K))
+    return Tensor("a", axes, ("stride_am",), TensorRole.INPUT, spec.dtype, contiguous=contiguous)
 
 
 def _gemm(spec: AllGatherGemm, tasks: Tasks, rows: TileAxis, gathered: Access) -> Stage:

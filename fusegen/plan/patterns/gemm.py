@@ -40,15 +40,15 @@ def panels(rows: Expr) -> tuple[Definition, ...]:
     )
 
 
-def inputs(spec: Gemm, *, contiguous: bool = False) -> tuple[Tensor, Tensor]:
-    """A [M, K] and B [K, N] on one rank."""
-    a = Tensor("a", (Axis("m", M), Axis("k", K)), ("stride_am", "stride_ak"), TensorRole.INPUT, spec.dtype, contiguous)
-    return a, Tensor("b", (Axis("k", K), Axis("n", N)), ("stride_bk", "stride_bn"), TensorRole.INPUT, spec.dtype)
+def weights(spec: Gemm) -> Tensor:
+    """B [K, N] on one rank."""
+    axes, strides = (Axis("k", K), Axis("n", N)), ("stride_bk", "stride_bn")
+    return Tensor("b", axes, strides, TensorRole.INPUT, spec.dtype, turned="B_TURNED")
 
 
 def bias(spec: Gemm, role: TensorRole = TensorRole.INPUT) -> tuple[Tensor, ...]:
-    """The bias [N], where the spec has one."""
-    return (Tensor("bias", (Axis("n", N),), ("stride_bias",), role, spec.dtype),) if spec.bias else ()
+    """The bias [N], where the spec has one: the cube core adds float32."""
+    return (Tensor("bias", (Axis("n", N),), (), role, spec.dtype, converted="float32"),) if spec.bias else ()
 
 
 def base_plan(name: str, spec: Gemm, choices: Choices, *, summary: str, dimensions: tuple[str, str]) -> KernelPlan:

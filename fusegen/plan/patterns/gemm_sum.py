@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fusegen.plan.expr import Sym, cdiv
-from fusegen.plan.ir import Buffer, KernelPlan, TensorRole
+from fusegen.plan.ir import Buffer, KernelPlan, Tensor, TensorRole
 from fusegen.plan.layout import Axis, Layout
 from fusegen.plan.patterns.gemm import (
     BLOCK_M,
@@ -30,9 +30,9 @@ from fusegen.plan.patterns.gemm import (
     base_plan,
     bias,
     grid,
-    inputs,
     out_dtype,
     panels,
+    weights,
 )
 from fusegen.plan.patterns.parts import BUFFER_NUM, RANK, RANKS, RING, SHIFT, SOURCE, chunks, gemm_choices
 from fusegen.plan.patterns.sum import SCATTERED, Share, output, sources
@@ -71,7 +71,7 @@ def compose_gemm_sum(name: str, spec: GemmReduceScatter | GemmAllReduce, share: 
     added = bias(spec, TensorRole.INITIAL if atomic else TensorRole.INPUT)
     return replace(
         plan,
-        tensors=(*inputs(spec), *added, output(share, out_dtype(spec))),
+        tensors=(_factor(spec), weights(spec), *added, output(share, out_dtype(spec))),
         buffers=(partial,),
         stages=(_gemm(spec, share), _reduce(spec, share)),
         sizes=(
@@ -84,6 +84,12 @@ def compose_gemm_sum(name: str, spec: GemmReduceScatter | GemmAllReduce, share: 
         ),
         initial=("bias" if spec.bias else "zero") if atomic else None,
     )
+
+
+def _factor(spec: GemmReduceScatter | GemmAllReduce) -> Tensor:
+    """A [M, K] on one rank."""
+    axes, strides = (Axis("m", M), Axis("k", Sym("K"))), ("stride_am", "stride_ak")
+    return Tensor("a", axes, strides, TensorRole.INPUT, spec.dtype, turned="A_TURNED")
 
 
 def _gemm(spec: GemmReduceScatter | GemmAllReduce, share: Share) -> Stage:

@@ -41,7 +41,7 @@ def compose(name: str, spec: ReverseAll2All) -> KernelPlan:
             Tensor(
                 "a",
                 (Axis("s", RANKS * S), Axis("h", H), Axis("d", D)),
-                ("stride_as", "stride_ah", "stride_ad"),
+                ("stride_as", "stride_ah"),
                 TensorRole.INPUT,
                 spec.dtype,
                 contiguous=udma,
@@ -49,7 +49,7 @@ def compose(name: str, spec: ReverseAll2All) -> KernelPlan:
             Tensor(
                 "c",
                 (Axis("s", S), Axis("h", RANKS * H), Axis("d", D)),
-                ("stride_cs", "stride_ch", "stride_cd"),
+                ("stride_cs", "stride_ch"),
                 TensorRole.OUTPUT,
                 spec.dtype,
             ),

@@ -94,7 +94,7 @@ def sources(share: Share) -> Definition:
 def output(share: Share, dtype: str) -> Tensor:
     """C, the rank's share of the sum."""
     axes = (Axis("m", share.rows), Axis("n", N))
-    return Tensor("c", axes, ("stride_cm", "stride_cn"), TensorRole.OUTPUT, dtype)
+    return Tensor("c", axes, ("stride_cm",), TensorRole.OUTPUT, dtype)
 
 
 def compose_sum(name: str, spec: ReduceScatter | AllReduce, share: Share, *, summary: str) -> KernelPlan:
@@ -141,7 +141,7 @@ def compose_sum(name: str, spec: ReduceScatter | AllReduce, share: Share, *, sum
     )
     choices = movement_choices(spec, spec.reduce)
     constants = (("TILE_M", spec.tile.m), ("TILE_N", spec.tile.n), ("BUFFER_NUM", spec.buffer_num))
-    a = Tensor("a", (Axis("m", M), Axis("n", N)), ("stride_am", "stride_an"), TensorRole.INPUT, spec.dtype)
+    a = Tensor("a", (Axis("m", M), Axis("n", N)), ("stride_am",), TensorRole.INPUT, spec.dtype)
     return KernelPlan(
         name=name,
         pattern=spec.pattern,

@@ -22,7 +22,9 @@ from fusegen.sim.integers import scalar
 from fusegen.sim.memory import Memory, Pointer
 from fusegen.sim.tiles import Tile
 
-COMPILER_OPTIONS: Final = frozenset({"debug", "multibuffer", "num_ctas", "num_stages", "num_warps"})
+COMPILER_OPTIONS: Final = frozenset(
+    {"debug", "enable_auto_bind_sub_block", "multibuffer", "num_ctas", "num_stages", "num_warps"}
+)
 """Launch options that guide the compiler and change no result."""
 
 
