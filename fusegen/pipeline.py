@@ -108,6 +108,20 @@ def render_project(project: Project, names: Iterable[str] = ()) -> RenderReport:
     )
 
 
+def module_states(specs: Iterable[LoadedSpec], project: Project) -> dict[str, str]:
+    """What check says about the module of each spec, by name of the spec, or that there is no plan for it."""
+    modules: dict[str, RenderedModule] = {}
+    states: dict[str, str] = {}
+    for spec in specs:
+        states[spec.name] = "current"
+        try:
+            modules[spec.name] = build(spec, project).rendered()
+        except PlanError:
+            states[spec.name] = "cannot be planned"
+    problems = {difference.filename: difference.problem.value for difference in differences(project.generated, modules)}
+    return states | {name: problems[f"{name}.py"] for name in modules if f"{name}.py" in problems}
+
+
 def check_project(project: Project) -> list[Difference]:
     """Every file of the generated folder that is not what the specs say."""
     modules = {name: built.rendered() for name, built in build_all(project).items()}

@@ -9,6 +9,7 @@ To change it, change the spec and render again: edits made here are lost.
 
 import argparse
 import json
+import math
 import os
 import time
 from collections.abc import Iterator
@@ -38,7 +39,7 @@ TOLERANCE = 0.0  # data is moved, not computed: bit-exact
 def reverse_all2all_kernel(
     a_ptr,  # [ranks * S, H, D], of this rank, any strides
     c_ptr,  # [S, ranks * H, D], of this rank, any strides
-    peer_ptr,  # symmetric [BUFFER_NUM, TILE_S, ranks * H, D]
+    peer_ptr,  # symmetric [BUFFER_NUM, ranks, TILE_S, H, D]
     rank,
     ranks,
     S,  # rows that each rank receives from each rank
@@ -64,8 +65,9 @@ def reverse_all2all_kernel(
     items_h = tl.cdiv(H, item_h)
     items_block_d = tl.cdiv(blocks_d, item_block_d)
     block_work = items_h * items_block_d * ranks
-    peer_row = ranks * H * D
-    peer_block = TILE_S * peer_row
+    peer_row = H * D
+    peer_rank = TILE_S * peer_row
+    peer_block = ranks * peer_rank
     rows = tl.arange(0, TILE_S)
 
     for block_s in range(blocks_s):
@@ -73,10 +75,10 @@ def reverse_all2all_kernel(
         for work in range(core, block_work, cores):
             item = work // ranks
             # Neighbouring cores write to neighbouring ranks, counted from this one: every link is in use.
-            target = (rank + work % ranks) % ranks
+            target = (rank + (work + item) % ranks) % ranks
             first_h = item // items_block_d * item_h
             first_block_d = item % items_block_d * item_block_d
-            peer = dl.symm_at(peer_ptr, target)
+            remote_peer = dl.symm_at(peer_ptr, target)
             s = block_s * TILE_S + rows
             for h in range(first_h, tl.minimum(first_h + item_h, H)):
                 for block_d in range(first_block_d, tl.minimum(first_block_d + item_block_d, blocks_d)):
@@ -84,8 +86,8 @@ def reverse_all2all_kernel(
                     mask = (s < S)[:, None] & (d < D)[None, :]
                     a_offset = (target * S + s)[:, None] * stride_as + h * stride_ah + d[None, :] * stride_ad
                     tile = tl.load(a_ptr + a_offset, mask=mask)
-                    peer_offset = ring * peer_block + rows[:, None] * peer_row + (rank * H + h) * D + d[None, :]
-                    tl.store(peer + peer_offset, tile, mask=mask)
+                    peer_offset = ring * peer_block + rank * peer_rank + rows[:, None] * peer_row + h * D + d[None, :]
+                    tl.store(remote_peer + peer_offset, tile, mask=mask)
 
         # Every tile of this round is in place, on every rank. No second barrier is needed: this
         # buffer is written again after the next round's barrier, which its readers reach after reading.
@@ -93,7 +95,7 @@ def reverse_all2all_kernel(
         for work in range(core, block_work, cores):
             item = work // ranks
             # In the order in which the other ranks count their targets: own tile first, then the rank before.
-            source = (rank + ranks - work % ranks) % ranks
+            source = (rank + ranks - (work + item) % ranks) % ranks
             first_h = item // items_block_d * item_h
             first_block_d = item % items_block_d * item_block_d
             s = block_s * TILE_S + rows
@@ -101,7 +103,7 @@ def reverse_all2all_kernel(
                 for block_d in range(first_block_d, tl.minimum(first_block_d + item_block_d, blocks_d)):
                     d = block_d * TILE_D + tl.arange(0, TILE_D)
                     mask = (s < S)[:, None] & (d < D)[None, :]
-                    peer_offset = ring * peer_block + rows[:, None] * peer_row + (source * H + h) * D + d[None, :]
+                    peer_offset = ring * peer_block + source * peer_rank + rows[:, None] * peer_row + h * D + d[None, :]
                     tile = tl.load(peer_ptr + peer_offset, mask=mask)
                     c_offset = s[:, None] * stride_cs + (source * H + h) * stride_ch + d[None, :] * stride_cd
                     tl.store(c_ptr + c_offset, tile, mask=mask)
@@ -127,33 +129,87 @@ def work_split(S: int, H: int, D: int, *, ranks: int, role_cores: int) -> dict[s
     return carried
 
 
-def symmetric_elements(S: int, H: int, D: int, *, ranks: int) -> dict[str, int]:
-    """Elements of each symmetric allocation, on every rank."""
+def available_cores() -> int:
+    """Vector cores of this device: a program of the kernel runs on each."""
+    return NPUUtils().get_aivector_core_num()
+
+
+def tensor_shapes(S: int, H: int, D: int, *, rank: int, ranks: int) -> dict[str, tuple[int, ...]]:
+    """Shape of each tensor on a rank."""
     return {
-        "peer": BUFFER_NUM * TILE_S * ranks * H * D,
+        "a": (ranks * S, H, D),
+        "c": (S, ranks * H, D),
     }
 
 
+def symmetric_elements(S: int, H: int, D: int, *, ranks: int, cores: int) -> dict[str, int]:
+    """Elements of each symmetric allocation, on every rank."""
+    return {
+        "peer": BUFFER_NUM * ranks * TILE_S * H * D,
+    }
+
+
+def heap_bytes(S: int, H: int, D: int, *, ranks: int, cores: int) -> int:
+    """Bytes of symmetric heap that one workspace needs on each rank: whole MiB, and one more for alignment."""
+    elements = symmetric_elements(S, H, D, ranks=ranks, cores=cores)
+    used = elements["peer"] * DTYPE.itemsize
+    return (triton.cdiv(used, 2**20) + 1) * 2**20
+
+
+@contextmanager
+def _together(error: type[Exception] = ValueError, **agreed: object) -> Iterator[None]:
+    """Let every rank raise `error`, with one message, when one of them does inside, or when `agreed` differs.
+
+    Collective: a rank that raised alone would leave the others waiting for it in their next collective.
+    """
+    complaint = ""
+    try:
+        yield
+    except error as raised:
+        complaint = str(raised)
+    told = [("", agreed)] * dist.get_world_size()
+    dist.all_gather_object(told, (complaint, agreed))
+    complaints = [complaint for complaint, _ in told]
+    if not any(complaints) and any(facts != agreed for _, facts in told):
+        each = [", ".join(f"{name} {value}" for name, value in facts.items()) for _, facts in told]
+        complaints = [f"expected the same on every rank, got {facts}" for facts in each]
+    ranks_of: dict[str, list[str]] = {}
+    for rank, complaint in enumerate(complaints):
+        ranks_of.setdefault(complaint, []).append(str(rank))
+    message = "; ".join(f"rank {', '.join(ranks)}: {text}" for text, ranks in ranks_of.items() if text)
+    if message:
+        raise error(message)
+
+
 class Workspace:
-    """Symmetric memory for one (S, H, D). Creating and closing it is collective: every rank, the same shape.
+    """Symmetric memory for one (S, H, D) and one number of cores. Creating and closing it is collective.
+
+    cores  vector cores that every launch uses, all of this device if not given
 
     Launches on one workspace may follow each other on one stream without synchronisation between them.
-    Raises ValueError, on every rank, when a negative or too large shape would break 32-bit offsets.
+    Raises ValueError on every rank, naming ranks and reasons, when a rank refuses its shape or its number of cores,
+    or when these are not the same on all ranks: sizes and grids must fit together.
     """
 
-    def __init__(self, S: int, H: int, D: int):
+    def __init__(self, S: int, H: int, D: int, cores: int | None = None):
         self.rank = dist.get_rank()
         self.ranks = ranks = dist.get_world_size()
         self.shape = (S, H, D)
+        self.cores = cores = available_cores() if cores is None else cores
         self.launches = 0
-        self.cores = 0
-        if not 0 <= min(self.shape) <= max(self.shape) < 2**30:
-            raise ValueError(f"shape: expected S, H, D from 0 to below 2**30, got {self.shape}")
-        symmetric = symmetric_elements(S, H, D, ranks=ranks)
-        tensors = {"a": ranks * S * H * D, "c": S * ranks * H * D}
-        for name, elements in {**tensors, **symmetric}.items():
-            if elements >= 2**31:
-                raise ValueError(f"{name}: expected fewer than 2**31 elements for 32-bit offsets, got {elements}")
+        with _together(shape=self.shape, cores=cores):
+            available = available_cores()
+            # Programs wait for each other: all must be resident.
+            if not 1 <= cores <= available:
+                raise ValueError(f"cores: expected 1 to {available} vector cores, got {cores}")
+            if not 0 <= min(self.shape) <= max(self.shape) < 2**30:
+                raise ValueError(f"shape: expected S, H, D from 0 to below 2**30, got {self.shape}")
+            symmetric = symmetric_elements(S, H, D, ranks=ranks, cores=cores)
+            shapes = tensor_shapes(S, H, D, rank=self.rank, ranks=ranks)
+            tensors = {name: math.prod(shape) for name, shape in shapes.items()}
+            for name, elements in {**tensors, **symmetric}.items():
+                if elements >= 2**31:
+                    raise ValueError(f"{name}: expected fewer than 2**31 elements for 32-bit offsets, got {elements}")
         device = torch.npu.current_device()
         self.peer = ash.aclshmem_create_tensor(
             [max(symmetric["peer"], 1)],
@@ -177,18 +233,33 @@ class Workspace:
             self.close()
 
 
-def _check(name: str, tensor: torch.Tensor, shape: tuple[int, ...]) -> tuple[int, int]:
-    """First address of the tensor, and the one behind its last element.
+def _check(shape: tuple[int, ...], tensors: dict[str, torch.Tensor], *, rank: int, ranks: int) -> None:
+    """Raise ValueError unless the kernel can work on these tensors, by their names, of this rank.
 
-    Raises ValueError unless it has this shape, DTYPE, and elements that 32-bit offsets reach.
+    Each needs its shape and dtype, and elements that 32-bit offsets reach. `c`, which may be left out, needs a
+    place of its own for each element, and no memory of the others.
     """
-    if tuple(tensor.shape) != shape or tensor.dtype != DTYPE:
-        raise ValueError(f"{name}: expected {DTYPE} {shape}, got {tensor.dtype} {tuple(tensor.shape)}")
-    reach = sum((extent - 1) * stride for extent, stride in zip(shape, tensor.stride(), strict=True))
-    if reach >= 2**31:
-        raise ValueError(f"{name}: expected its elements within 2**31 of the first one, got strides {tensor.stride()}")
-    first = tensor.data_ptr()
-    return first, first + (reach + 1) * DTYPE.itemsize if tensor.numel() else first
+    spans = {}
+    shapes = tensor_shapes(*shape, rank=rank, ranks=ranks)
+    for name, tensor in tensors.items():
+        expected, dtype = shapes[name], DTYPE
+        if tuple(tensor.shape) != expected or tensor.dtype != dtype:
+            raise ValueError(f"{name}: expected {dtype} {expected}, got {tensor.dtype} {tuple(tensor.shape)}")
+        reach = sum((extent - 1) * stride for extent, stride in zip(expected, tensor.stride(), strict=True))
+        if reach >= 2**31:
+            strides = tensor.stride()
+            raise ValueError(f"{name}: expected its elements within 2**31 of the first one, got strides {strides}")
+        first = tensor.data_ptr()
+        spans[name] = first, first + (reach + 1) * dtype.itemsize if tensor.numel() else first
+    if "c" not in tensors:
+        return
+    strides = tensors["c"].stride()
+    if any(stride == 0 and extent > 1 for extent, stride in zip(shapes["c"], strides, strict=True)):
+        raise ValueError(f"c: expected a place of its own for each element, got strides {strides}")
+    c_first, c_end = spans.pop("c")
+    for name, (first, end) in spans.items():
+        if max(first, c_first) < min(end, c_end):
+            raise ValueError(f"c: expected memory of its own, got some of {name}, which is read meanwhile")
 
 
 def launch(
@@ -196,35 +267,27 @@ def launch(
     workspace: Workspace,
     *,
     c: torch.Tensor | None = None,
-    cores: int | None = None,
 ) -> torch.Tensor:
-    """Enqueue the kernel on the current stream and return `c`, [S, ranks * H, D]. Every rank must launch.
+    """Enqueue the kernel on the current stream and return `c`. Every rank must launch.
 
-    a      [ranks * S, H, D], any strides
-    c      where to write, any strides; a new tensor if not given
-    cores  vector cores to use, all of them if not given
+    a  [ranks * S, H, D], any strides
+    c  [S, ranks * H, D], any strides; where to write, a new tensor if not given
 
-    A shape with a zero in it is a no-op. Raises ValueError on a wrong shape, dtype or number of cores.
+    A shape with a zero in it is a no-op.
+    Raises ValueError for a wrong tensor on this rank alone, before anything is enqueued: a launch communicates on the
+    device only. The other ranks, which launched, then wait for this one. Where tensors come from outside, let the ranks
+    agree first, as `reverse_all2all` does.
     """
     S, H, D = workspace.shape
-    rank, ranks = workspace.rank, workspace.ranks
+    rank, ranks, cores = workspace.rank, workspace.ranks, workspace.cores
     if c is None:
-        c = torch.empty((S, ranks * H, D), dtype=DTYPE, device=a.device)
-    a_first, a_end = _check("a", a, (ranks * S, H, D))
-    c_first, c_end = _check("c", c, (S, ranks * H, D))
-    if any(stride == 0 and extent > 1 for extent, stride in zip(c.shape, c.stride(), strict=True)):
-        raise ValueError(f"c: expected a place of its own for each element, got strides {c.stride()}")
-    if max(a_first, c_first) < min(a_end, c_end):
-        raise ValueError("c: expected memory of its own, got some of a, which is read meanwhile")
-    available = NPUUtils().get_aivector_core_num()
-    cores = available if cores is None else cores
-    # Programs wait for each other: all must be resident.
-    if not 1 <= cores <= available:
-        raise ValueError(f"cores: expected 1 to {available} vector cores, got {cores}")
+        shape = tensor_shapes(S, H, D, rank=rank, ranks=ranks)["c"]
+        c = torch.empty(shape, dtype=DTYPE, device=a.device)
+    tensors = {"a": a, "c": c}
+    _check(workspace.shape, tensors, rank=rank, ranks=ranks)
     if 0 in workspace.shape:
         return c
     workspace.launches += 1
-    workspace.cores = cores
     carried = work_split(S, H, D, ranks=ranks, role_cores=cores)
     reverse_all2all_kernel[(cores,)](
         a,
@@ -255,7 +318,7 @@ def dump(workspace: Workspace, path: Path) -> Path:
         "shape": dict(zip(["S", "H", "D"], workspace.shape, strict=True)),
         "launches": workspace.launches,
         "grid": workspace.cores,
-        "vector_cores": NPUUtils().get_aivector_core_num(),
+        "vector_cores": available_cores(),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(facts, indent=2) + "\n")
@@ -283,14 +346,20 @@ def synchronize(workspace: Workspace, *, timeout: float | None = WATCHDOG_SECOND
 
 
 def reverse_all2all(a: torch.Tensor) -> torch.Tensor:
-    """C = Reverse All2All of `a`, in one call that allocates, launches, waits and frees. Every rank must call it.
+    """C = Reverse All2All of `a`. Every rank must call it.
 
-    `a` is [ranks * S, H, D]; the result is [S, ranks * H, D]. Keep a `Workspace` and `launch` where calls repeat.
+    `a` is [ranks * S, H, D]; the result is [S, ranks * H, D].
+
+    One call allocates, launches, waits and frees: keep a `Workspace` and `launch` where calls repeat.
+    Raises ValueError on every rank when a rank's tensors are wrong, or do not fit those of the others.
     """
-    ranks = dist.get_world_size()
-    if a.dim() != 3 or a.shape[0] % ranks:
-        raise ValueError(f"a: expected [ranks * S, H, D] on {ranks} ranks, got {tuple(a.shape)}")
-    with Workspace(a.shape[0] // ranks, a.shape[1], a.shape[2]) as workspace:
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    with _together():
+        if a.dim() != 3 or a.shape[0] % ranks:
+            raise ValueError(f"a: expected [ranks * S, H, D] on {ranks} ranks, got {tuple(a.shape)}")
+        shape = (a.shape[0] // ranks, a.shape[1], a.shape[2])
+        _check(shape, {"a": a}, rank=rank, ranks=ranks)
+    with Workspace(*shape) as workspace:
         c = launch(a, workspace)
         synchronize(workspace)
     return c
@@ -304,32 +373,38 @@ def reference(a: torch.Tensor) -> torch.Tensor:
     return blocks.view(ranks, rows // ranks, H, D).transpose(0, 1).reshape(rows // ranks, ranks * H, D)
 
 
-def _fresh(shape: tuple[int, ...], *, gap: int) -> torch.Tensor:
-    """A tensor of this shape on the device; with a gap it is a slice of a larger one, so that its strides differ."""
-    return torch.empty((shape[0], shape[1] + gap, *shape[2:]), dtype=DTYPE, device="npu")[:, gap:]
+def _fresh(shape: tuple[int, ...], dtype: torch.dtype, *, gap: int = 0, turned: bool = False) -> torch.Tensor:
+    """A tensor of NaN on the device; with a gap it is a slice of a larger one, turned its last axes lie swapped."""
+    *outer, last = (*shape[:-2], *reversed(shape[-2:])) if turned else shape
+    tensor = torch.full((*outer, last + gap), float("nan"), dtype=dtype, device="npu")[..., gap:]
+    return tensor.transpose(-1, -2) if turned and len(shape) > 1 else tensor
 
 
 def self_check(S: int, H: int, D: int, *, launches: int = 1, seed: int = 0, dump_dir: Path = Path(".")) -> float:
-    """Launch back to back on one workspace, each time on a new input; return this rank's largest absolute error.
+    """Launch back to back on one workspace, each time on new tensors; return this rank's largest error.
 
-    An element that was never written counts as infinitely wrong. Every rank must call it.
+    The error of an element is |c - expected| / (1 + |expected|); one that was never written is infinitely wrong.
+    Every rank must call it.
     """
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    generator = torch.Generator().manual_seed(seed * ranks + rank)
+    own = torch.Generator().manual_seed(seed * ranks + rank)
     with Workspace(S, H, D) as workspace:
-        pairs = []
+        shapes = tensor_shapes(S, H, D, rank=rank, ranks=ranks)
+        runs = []
         for index in range(launches):
-            gap = index % 2  # every second launch reads and writes slices
-            a = _fresh((ranks * S, H, D), gap=gap)
-            a.copy_(torch.randn(a.shape, generator=generator))
-            pairs.append((a, _fresh((S, ranks * H, D), gap=gap).fill_(float("nan"))))
-        for a, c in pairs:
+            # In turn: dense tensors, slices, and slices whose inputs lie transposed.
+            gap, turned = (16 if index % 3 else 0), index % 3 == 2
+            a = _fresh(shapes["a"], DTYPE, gap=gap, turned=turned)
+            a.copy_(torch.randn(a.shape, generator=own))
+            runs.append((a, _fresh(shapes["c"], DTYPE, gap=gap)))
+        for a, c in runs:
             launch(a, workspace, c=c)
         synchronize(workspace, dump_dir=dump_dir)
     largest = 0.0
-    for index, (a, c) in enumerate(pairs):
-        expected = reference(a)
-        error = (c.float() - expected.float()).abs().nan_to_num(nan=float("inf"))
+    for index, (a, c) in enumerate(runs):
+        expected = reference(a).float()
+        error = (c.float() - expected).abs() / (1 + expected.abs())
+        error = error.nan_to_num(nan=float("inf"))
         wrong = (error > TOLERANCE).nonzero()
         if len(wrong):
             place = tuple(wrong[0].tolist())
@@ -339,30 +414,56 @@ def self_check(S: int, H: int, D: int, *, launches: int = 1, seed: int = 0, dump
     return largest
 
 
-def heap_bytes(S: int, H: int, D: int, *, ranks: int) -> int:
-    """Bytes of symmetric heap that one workspace needs on each rank: whole MiB, and one more for alignment."""
-    elements = symmetric_elements(S, H, D, ranks=ranks)
-    used = elements["peer"] * DTYPE.itemsize
-    return (triton.cdiv(used, 2**20) + 1) * 2**20
+def _torchrun() -> tuple[int, int, int, int]:
+    """Rank, number of ranks, rank on this node, and ranks on this node. Raises RuntimeError without torchrun."""
+    names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+    texts = {name: os.environ.get(name, "") for name in names}
+    if all(text.isdecimal() for text in texts.values()):
+        rank, ranks, local_rank, local_ranks = map(int, texts.values())
+        if rank < ranks and local_rank < local_ranks <= ranks:
+            return rank, ranks, local_rank, local_ranks
+    raise RuntimeError(f"environment: expected the numbers that torchrun sets, got {texts}: start with torchrun")
+
+
+def _heap_address(*, ranks: int, local_ranks: int) -> str:
+    """Where the ranks meet to set up symmetric memory. Raises RuntimeError for one that not all of them reach."""
+    address = os.environ.get("ASH_MASTER_ADDR") or os.environ.get("MASTER_ADDR")
+    port = os.environ.get("ASH_MASTER_PORT", "8666")
+    if not address:
+        raise RuntimeError("MASTER_ADDR: expected an address, got nothing: start with torchrun or set ASH_MASTER_ADDR")
+    if not port.isdecimal() or not 0 < int(port) < 2**16:
+        raise RuntimeError(f"ASH_MASTER_PORT: expected a port, got {port!r}")
+    if ranks > local_ranks:
+        raise RuntimeError(
+            f"{ranks} ranks, {local_ranks} on this node: expected one node, since MTE does not cross nodes: "
+            "use a kernel with UDMA transport"
+        )
+    return f"tcp://{address}:{port}"
 
 
 @contextmanager
 def process_group(heap: int) -> Iterator[None]:
-    """Join the ranks that torchrun started, with `heap` bytes of symmetric memory on each."""
-    rank, ranks, device = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
+    """Join the ranks that torchrun started, with `heap` bytes of symmetric memory on each.
+
+    They meet at ASH_MASTER_ADDR, or MASTER_ADDR if that is not set, port ASH_MASTER_PORT, or 8666.
+    Raises RuntimeError on every rank when one rank cannot join.
+    """
+    rank, ranks, device, local_ranks = _torchrun()
     torch.npu.set_device(device)
     dist.init_process_group(backend="hccl", rank=rank, world_size=ranks)
+    with _together(RuntimeError):
+        address = _heap_address(ranks=ranks, local_ranks=local_ranks)
     ash.set_conf_store_tls(False, "")
     attributes = ash.InitAttr()
     attributes.my_rank = rank
     attributes.n_ranks = ranks
     attributes.local_mem_size = heap
-    address = os.environ.get("ASH_MASTER_ADDR", "127.0.0.1")
-    attributes.ip_port = f"tcp://{address}:{os.environ.get('ASH_MASTER_PORT', '8666')}"
+    attributes.ip_port = address
     attributes.option_attr.data_op_engine_type = ash.OpEngineType.MTE
     status = ash.aclshmem_init(attributes)
-    if status != 0:
-        raise RuntimeError(f"aclshmem_init returned {status} on rank {rank}")
+    with _together(RuntimeError):
+        if status != 0:
+            raise RuntimeError(f"aclshmem_init returned {status}")
     yield  # no cleanup after a failure: it is collective, and the other ranks may not come to it
     # Older releases of the library spell it aclshmem_finialize.
     finalize = getattr(ash, "aclshmem_finalize", None) or ash.aclshmem_finialize
@@ -380,9 +481,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
     shape = (options.S, options.H, options.D)
-    with process_group(heap_bytes(*shape, ranks=int(os.environ["WORLD_SIZE"]))):
+    rank, ranks, device, _ = _torchrun()
+    torch.npu.set_device(device)  # cores are counted on it
+    with process_group(heap_bytes(*shape, ranks=ranks, cores=available_cores())):
         error = self_check(*shape, launches=options.launches, seed=options.seed)
-    print(f"rank {os.environ['RANK']}: max_abs_err {error}, tolerance {TOLERANCE}")
+    print(f"rank {rank}: largest error {error}, tolerance {TOLERANCE}")
     return 0 if error <= TOLERANCE else 1
 
 

@@ -13,9 +13,11 @@ import pytest
 
 from fusegen import __version__, doctor
 from fusegen.cli import main
+from fusegen.spec.model import PATTERNS
 from fusegen.spec.schema import schema_text
 from fusegen.spec.starter import starter
 from tests.commands import fusegen_, refused
+from tests.spec.texts import PATTERN_LIST
 
 ROOT = Path(__file__).parents[1]
 STARTUP_LIMIT_S = 0.6
@@ -75,6 +77,16 @@ def test_list(project: Path) -> None:
     assert json.loads(fusegen_("list", "--json").stdout)[0]["module"] == "current"
 
 
+def test_list_shows_specs_that_cannot_be_planned(project: Path) -> None:
+    fusegen_("render")
+    text = starter("reverse_all2all").replace("s: 64", "s: 1024")
+    (project / "specs/wide.yaml").write_text(text, encoding="utf-8")
+    (project / "generated/wide.py").touch()
+    rows = json.loads(fusegen_("list", "--json").stdout)
+    assert [(row["name"], row["module"]) for row in rows] == [("starting", "current"), ("wide", "cannot be planned")]
+    assert refused("explain", "wide").startswith("specs/wide.yaml:")
+
+
 def test_list_without_specs(project: Path) -> None:
     shutil.rmtree(project / "specs")
     assert refused("list") == ("specs: expected a folder of specs, got none (fusegen new PATTERN writes a first spec)")
@@ -87,7 +99,7 @@ def test_a_faulty_spec_ends_with_all_its_faults_on_stderr(project: Path) -> None
     (project / "specs/starting.yaml").write_text(text, encoding="utf-8")
     assert refused("list", "--json").splitlines() == [
         "specs/starting.yaml:15: dtype: expected bfloat16, float16 or float32, got x",
-        "specs/starting.yaml:30: buffer_num: expected a whole number between 1 and 4, got 9 "
+        "specs/starting.yaml:36: buffer_num: expected a whole number between 1 and 4, got 9 "
         "(2 overlaps moving and consuming; more cost memory)",
     ]
 
@@ -99,6 +111,14 @@ def test_new_writes_a_spec_and_the_schema(tmp_path: Path, monkeypatch: pytest.Mo
     assert (tmp_path / "specs/mine.yaml").read_text(encoding="utf-8") == starter("reverse_all2all")
     assert (tmp_path / "specs/fusegen.schema.json").read_text(encoding="utf-8") == schema_text()
     assert fusegen_("new", "reverse_all2all").stdout == "wrote specs/reverse_all2all.yaml\n"
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_new_knows_every_pattern(pattern: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert fusegen_("new", pattern).stdout == f"wrote specs/{pattern}.yaml\nwrote specs/fusegen.schema.json\n"
+    (row,) = json.loads(fusegen_("list", "--json").stdout)
+    assert (row["name"], row["pattern"]) == (pattern, pattern)
 
 
 def test_new_overwrites_only_by_force(project: Path) -> None:
@@ -115,8 +135,8 @@ def test_new_overwrites_only_by_force(project: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["reverse_all"], "PATTERN: expected reverse_all2all, got reverse_all (did you mean reverse_all2all?)"),
-        (["gemm"], "PATTERN: expected reverse_all2all, got gemm"),
+        (["reverse_all"], f"PATTERN: expected {PATTERN_LIST}, got reverse_all (did you mean reverse_all2all?)"),
+        (["gemm"], f"PATTERN: expected {PATTERN_LIST}, got gemm"),
         (
             ["reverse_all2all", "--name", "a-b"],
             "name: expected a lower-case Python identifier as the name of the file, got a-b "

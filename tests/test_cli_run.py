@@ -86,11 +86,13 @@ def test_run_takes_what_is_left_out_from_the_first_verification_point(machine: M
 
 def test_run_options(machine: Machine) -> None:
     options = "--ranks 3 --cores 5 --shape D=1,S=2,H=3 --launches 1 --seed 7 --schedule random --schedule-seed 9 --json"
+    options += " --ranks-per-node 1"
     assert fusegen_("run", "specs/starting.yaml", *options.split()).exit_code == 0
     (call,) = machine.calls
     assert (call["ranks"], call["cores"], call["launches"]) == (3, 5, 1)
     assert list(call["shape"].items()) == [("S", 2), ("H", 3), ("D", 1)]
     assert (call["seed"], call["schedule"], call["schedule_seed"]) == (7, "random", 9)
+    assert (call["ranks_per_node"], call["target"]) == (1, "Ascend910B3")
 
 
 def test_run_with_a_shape_uses_the_target_and_launches_once(machine: Machine) -> None:
@@ -186,6 +188,10 @@ def test_run_all_prints_a_row_for_each_spec(project: Path, machine: Machine) -> 
         (["starting", "--shape", "S=-1"], "--shape: expected KEY=NUMBER,..., got S=-1 (for example S=130,H=3)"),
         (["starting", "--shape", ""], "--shape: expected KEY=NUMBER,..., got nothing (for example S=130,H=3)"),
         (
+            ["starting", "--ranks", "4", "--ranks-per-node", "3"],
+            "--ranks-per-node: expected a divisor of 4, the number of ranks, got 3",
+        ),
+        (
             ["starting", "--cores", "1"],
             "--cores: expected at least 2, because of roles: interleaved, got 1 "
             "(even cores produce and odd cores consume, so one core alone has no partner)",
@@ -231,6 +237,16 @@ def test_run_on_the_real_machine(monkeypatch: pytest.MonkeyPatch, arguments: str
     result = fusegen_("run", *arguments.split(), "--json")
     document = json.loads(result.stdout)
     assert (result.exit_code, document["ok"], document["findings"], document["tiles"]) == (0, True, [], tiles)
+
+
+def test_run_on_two_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    arguments = "reverse_all2all_mte_signal --ranks 4 --cores 8 --shape S=64,H=1,D=8 --ranks-per-node"
+    assert fusegen_("run", *arguments.split(), "4").exit_code == 0
+    result = fusegen_("run", *arguments.split(), "2", "--json")
+    (finding,) = json.loads(result.stdout)["findings"]
+    assert (result.exit_code, finding["kind"]) == (1, "HostError")
+    assert "since MTE does not cross nodes" in finding["message"]
 
 
 def test_run_all_without_specs_is_no_success(project: Path, machine: Machine) -> None:

@@ -88,8 +88,8 @@ def test_every_dtype_and_several_tiles(tmp_path: Path, dtype: str, tile: dict[st
 def test_strided_input_and_output(tmp_path: Path, sync: str) -> None:
     """Every second element of A's rows, and a C whose axes are swapped: the ring must not take over such strides."""
     text = render(plan_of(sync=sync, tile=SMALL_TILE), packaged_templates())
-    old = 'return torch.empty((shape[0], shape[1] + gap, *shape[2:]), dtype=DTYPE, device="npu")[:, gap:]'
-    spread = 'torch.empty((shape[2], shape[1], 2 * shape[0]), dtype=DTYPE, device="npu")[:, :, gap::2]'
+    old = "return tensor.transpose(-1, -2) if turned and len(shape) > 1 else tensor"
+    spread = 'torch.empty((shape[2], shape[1], 2 * shape[0]), dtype=dtype, device="npu")[:, :, bool(gap) :: 2]'
     new = f"return {spread}.permute(2, 1, 0)"
     assert old in text
     module = tmp_path / "kernel.py"

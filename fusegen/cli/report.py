@@ -37,8 +37,8 @@ def _table(*columns: str, numbers: Sequence[str] = ()) -> Table:
     return table
 
 
-def spec_row(loaded: LoadedSpec, problems: Mapping[str, str]) -> dict[str, Any]:
-    """The choices that tell one spec from another, and the state of its module; `problems` are those of check."""
+def spec_row(loaded: LoadedSpec, state: str) -> dict[str, Any]:
+    """The choices that tell one spec from another, and the state of its module."""
     spec = loaded.spec
     return {
         "name": loaded.name,
@@ -48,18 +48,18 @@ def spec_row(loaded: LoadedSpec, problems: Mapping[str, str]) -> dict[str, Any]:
         "transport": spec.transport,
         "sync": spec.sync,
         "buffer_num": spec.buffer_num,
-        "module": problems.get(f"{loaded.name}.py", "current"),
+        "module": state,
     }
 
 
-def print_specs(specs: Sequence[LoadedSpec], problems: Mapping[str, str], project: Project) -> None:
-    """One row for each spec."""
+def print_specs(specs: Sequence[LoadedSpec], states: Mapping[str, str], project: Project) -> None:
+    """One row for each spec; `states` are those of the modules, by name."""
     if not specs:
         console().print(f"no specs in {escape(project.shown(project.specs))}: fusegen new PATTERN writes a first one")
         return
     table = _table("name", "pattern", "dtype", "target", "transport", "sync", "buffers", "module", numbers=["buffers"])
     for loaded in specs:
-        table.add_row(*(escape(str(word)) for word in spec_row(loaded, problems).values()))
+        table.add_row(*(escape(str(word)) for word in spec_row(loaded, states[loaded.name]).values()))
     console().print(table)
 
 

@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 @click.option("--all", "run_all", is_flag=True, help="Run every spec of the project, and print one row for each.")
 @click.option("--ranks", type=click.IntRange(1, 16), help="Number of ranks.")
 @click.option(
+    "--ranks-per-node",
+    type=click.IntRange(1, 16),
+    metavar="N",
+    help="Ranks of one node, a divisor of the ranks: MTE does not reach other nodes.  [all ranks on one node]",
+)
+@click.option(
     "--cores",
     type=click.IntRange(1),
     help="Cores of each rank: AI cores for mix kernels, else vector cores.  [with --shape: all of the target]",
@@ -54,6 +60,7 @@ def run(
     spec: str | None,
     run_all: bool,
     ranks: int | None,
+    ranks_per_node: int | None,
     cores: int | None,
     shape: str | None,
     launches: int | None,
@@ -87,8 +94,8 @@ def run(
     names = [str(path) for path in project.spec_paths()] if run_all else [spec or ""]
     if not names:
         raise UsageError(f"--all: expected specs in {project.shown(project.specs)}, got none")
-    order = {"seed": seed, "schedule_seed": schedule_seed, "schedule": schedule}
-    outcomes = [_simulate(each, project, overrides, given, order) for each in names]
+    options = {"seed": seed, "schedule_seed": schedule_seed, "schedule": schedule, "ranks_per_node": ranks_per_node}
+    outcomes = [_simulate(each, project, overrides, given, options) for each in names]
     if as_json:
         documents = [outcome.to_json() for outcome in outcomes]
         echo_json(documents if run_all else documents[0])
@@ -98,7 +105,7 @@ def run(
 
 
 def _simulate(
-    name: str, project: Project, overrides: tuple[str, ...], given: dict[str, Any], order: dict[str, Any]
+    name: str, project: Project, overrides: tuple[str, ...], given: dict[str, Any], options: dict[str, Any]
 ) -> Outcome:
     """One run of one kernel, with a progress bar on stderr where a person watches."""
     from fusegen.cli.report import progress_bar
@@ -108,6 +115,11 @@ def _simulate(
         unit = core_unit_of(subject.module)
         size = size_for(subject.loaded.spec, unit, **given) if subject.loaded else size_without_spec(**given)
         _refuse_impossible(subject.plan, size, unit)
+        per_node = options["ranks_per_node"]
+        if per_node and size.ranks % per_node:
+            raise UsageError(
+                f"--ranks-per-node: expected a divisor of {size.ranks}, the number of ranks, got {per_node}"
+            )
         # What the module prints goes to stderr: stdout is for the result.
         with progress_bar(subject.name, _tiles(subject.plan, size)) as progress, redirect_stdout(sys.stderr):
             result = run_module(
@@ -116,7 +128,8 @@ def _simulate(
                 cores=size.cores,
                 shape=size.shape,
                 launches=size.launches,
-                **order,
+                target=subject.loaded.spec.target if subject.loaded else None,
+                **options,
                 progress=progress,
             )
         return Outcome(subject.name, size, result)

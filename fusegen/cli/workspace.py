@@ -15,17 +15,20 @@ from fusegen.project import Project
 @json_option
 @project_options
 def list_specs(project: Project, as_json: bool) -> None:
-    """List the specs of this project, and whether their modules are current."""
+    """List the specs of this project, and whether their modules are current.
+
+    `fusegen explain` says why a spec cannot be planned.
+    """
     from fusegen.cli import report
-    from fusegen.pipeline import check_project
+    from fusegen.pipeline import module_states
     from fusegen.spec import load_specs
 
     specs = load_specs(project.spec_paths())
-    problems = {difference.filename: difference.problem.value for difference in check_project(project)}
+    states = module_states(specs, project)
     if as_json:
-        echo_json([report.spec_row(loaded, problems) for loaded in specs])
+        echo_json([report.spec_row(loaded, states[loaded.name]) for loaded in specs])
     else:
-        report.print_specs(specs, problems, project)
+        report.print_specs(specs, states, project)
 
 
 @click.command()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import assert_never
 
-from fusegen.plan.expr import Binary, Const, Expr, Op, Polynomial, Sym, polynomial
+from fusegen.plan.expr import Binary, Const, Expr, Op, Polynomial, Sym, polynomial, substitute
 
 
 def upper(expr: Expr, uppers: Mapping[str, Expr]) -> Expr:
@@ -33,7 +33,9 @@ def _upper_of(op: Op, left: Expr, right: Expr, uppers: Mapping[str, Expr]) -> Ex
             return upper(left, uppers) + upper(right, uppers)
         case Op.MUL:
             return upper(left, uppers) * upper(right, uppers)
-        case Op.SUB | Op.CDIV:
+        case Op.SUB:
+            return upper(left, uppers) - right if isinstance(right, Const) else upper(left, uppers)
+        case Op.CDIV:
             return upper(left, uppers)
         case Op.MOD:
             return upper(right, uppers) - 1
@@ -52,21 +54,35 @@ def _quotient(dividend: Expr, divisor: Expr) -> Expr:
 
 
 def _divided(dividend: Polynomial, divisor: Polynomial) -> Polynomial | None:
-    """The quotient of polynomials where the divisor is a product that every term contains, otherwise None."""
-    if len(divisor) != 1:
-        return None
-    ((factors, coefficient),) = divisor.items()
+    """The quotient of polynomials where the division leaves no rest, otherwise None."""
+    leading = max(divisor, key=_weight)
     result: Polynomial = {}
-    for term, value in dividend.items():
-        rest = list(term)
-        for factor in factors:
-            if factor not in rest:
-                return None
-            rest.remove(factor)
-        if value % coefficient:
+    while dividend:
+        term = max(dividend, key=_weight)
+        factors = _quotient_of_terms(term, leading)
+        if factors is None or dividend[term] % divisor[leading]:
             return None
-        result[tuple(rest)] = value // coefficient
+        coefficient = dividend[term] // divisor[leading]
+        result[factors] = coefficient
+        for others, value in divisor.items():
+            product = tuple(sorted(factors + others))
+            dividend = {**dividend, product: dividend.get(product, 0) - coefficient * value}
+        dividend = {term: value for term, value in dividend.items() if value}
     return result
+
+
+def _weight(term: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
+    """Terms of higher degree first: an order that products keep."""
+    return len(term), term
+
+
+def _quotient_of_terms(term: tuple[str, ...], divisor: tuple[str, ...]) -> tuple[str, ...] | None:
+    rest = list(term)
+    for factor in divisor:
+        if factor not in rest:
+            return None
+        rest.remove(factor)
+    return tuple(rest)
 
 
 def _expression(terms: Polynomial) -> Expr:
@@ -79,6 +95,10 @@ def _expression(terms: Polynomial) -> Expr:
     return total
 
 
-def is_at_most(expr: Expr, limit: Expr) -> bool:
-    """True when `limit - expr` is a polynomial without negative coefficients, so that no shape breaks the bound."""
-    return all(coefficient >= 0 for coefficient in polynomial(limit - expr).values())
+def is_at_most(expr: Expr, limit: Expr, positive: frozenset[str] = frozenset()) -> bool:
+    """True when `limit - expr` is a polynomial without negative coefficients, so that no shape breaks the bound.
+
+    Symbols in `positive` are known to be at least 1: the polynomial is taken in how much larger they are.
+    """
+    shifted = {name: Sym(f"{name}'") + 1 for name in positive}
+    return all(coefficient >= 0 for coefficient in polynomial(substitute(limit - expr, shifted)).values())

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from math import prod
 
 from fusegen.plan.expr import evaluate, symbols
-from fusegen.plan.ir import DTYPE_BYTES, INT32_LIMIT, Granularity, KernelPlan
+from fusegen.plan.ir import DTYPE_BYTES, INT32_LIMIT, KernelPlan
+from fusegen.plan.stages import Granularity, Stage
 from fusegen.plan.tasks import LAST_WAVE, carried
 
 
@@ -75,9 +76,17 @@ class Occupancy:
         return self.total_tasks >= self.role_cores
 
 
-def given_values(plan: KernelPlan, ranks: int, shape: Mapping[str, int]) -> dict[str, int]:
-    """Values of constants, dimensions and `ranks`, and of every definition that does not need the work split."""
-    values = {**dict(plan.constants), **shape, "ranks": ranks}
+def given_values(plan: KernelPlan, conditions: Conditions, rank: int = 0) -> dict[str, int]:
+    """Values of constants, dimensions, ranks and cores, and of every definition that does not need the work split."""
+    values = {
+        **dict(plan.constants),
+        **conditions.shape,
+        "ranks": conditions.ranks,
+        "rank": rank,
+        "cores": conditions.cores,
+        "role_cores": role_cores(plan, conditions.cores),
+        "launch": 0,
+    }
     for definition in plan.definitions:
         if symbols(definition.value) <= values.keys():
             values[definition.name] = evaluate(definition.value, values)
@@ -86,7 +95,7 @@ def given_values(plan: KernelPlan, ranks: int, shape: Mapping[str, int]) -> dict
 
 def all_values(plan: KernelPlan, conditions: Conditions) -> dict[str, int]:
     """Values of everything that the kernel knows before its work loop. The shape must not be empty."""
-    values = given_values(plan, conditions.ranks, conditions.shape)
+    values = given_values(plan, conditions)
     split = work_split(plan, conditions)
     for axis in plan.stages[0].tasks.items:
         values[carried(axis)] = split[axis.name]
@@ -95,10 +104,10 @@ def all_values(plan: KernelPlan, conditions: Conditions) -> dict[str, int]:
     return values
 
 
-def regions(plan: KernelPlan, ranks: int, shape: Mapping[str, int]) -> dict[str, Region]:
-    """Every tensor and symmetric allocation of one rank, by name."""
-    values = given_values(plan, ranks, shape)
-    sizes = [(name, elements, plan.dtype) for name, elements in plan.host.limits]
+def regions(plan: KernelPlan, conditions: Conditions) -> dict[str, Region]:
+    """Every tensor and symmetric allocation by name, as large as it is on any rank."""
+    values = given_values(plan, conditions)
+    sizes = [(name, elements, plan.tensor(name).dtype) for name, elements in plan.host.limits]
     sizes += [(allocation.name, allocation.elements, allocation.dtype) for allocation in plan.host.allocations]
     counts = ((name, evaluate(elements, values), dtype) for name, elements, dtype in sizes)
     return {name: Region(name, count, count * DTYPE_BYTES[dtype]) for name, count, dtype in counts}
@@ -116,13 +125,13 @@ def work_split(plan: KernelPlan, conditions: Conditions) -> dict[str, int]:
     are at least as many as the cores, and the idle places of the last wave at most one in LAST_WAVE of all items.
     """
     tasks = plan.stages[0].tasks
-    values = given_values(plan, conditions.ranks, conditions.shape)
+    values = given_values(plan, conditions)
     extents = {axis.name: evaluate(axis.extent, values) for axis in tasks.items}
-    if tasks.granularity is Granularity.TILE:
+    if tasks.granularity is Granularity.TILE or tasks.round is None:
         return dict.fromkeys(extents, 1)
     cores = role_cores(plan, conditions.cores)
     rounds = evaluate(tasks.round.extent, values) if tasks.merged_rounds else 1
-    items = conditions.ranks
+    items = evaluate(tasks.rank.extent, values) if tasks.rank else 1
     split = dict(extents)
     for axis, extent in extents.items():
         if min(rounds, plan.buffer_num) * items >= cores and LAST_WAVE * (-rounds * items % cores) <= rounds * items:
@@ -131,24 +140,43 @@ def work_split(plan: KernelPlan, conditions: Conditions) -> dict[str, int]:
     return split
 
 
+def main_stage(plan: KernelPlan) -> Stage:
+    """The stage whose work the cores must share well: the multiplication where there is one, else the first."""
+    return next((stage for stage in plan.stages if len(stage.tile) == 3), plan.stages[0])
+
+
+def rounds_of(plan: KernelPlan, conditions: Conditions) -> int:
+    """Rounds in one launch; 1 where the kernel has none, 0 for an empty shape."""
+    if conditions.empty():
+        return 0
+    values = given_values(plan, conditions)
+    axes = [stage.tasks.round for stage in plan.stages if stage.tasks.round is not None]
+    return evaluate(axes[0].extent, values) if axes else 1
+
+
 def occupancy(plan: KernelPlan, conditions: Conditions) -> Occupancy:
     """Cores that work and cores that idle. An empty shape has no work at all."""
-    tasks = plan.stages[0].tasks
-    values = given_values(plan, conditions.ranks, conditions.shape)
+    stage = main_stage(plan)
+    tasks = stage.tasks
+    values = given_values(plan, conditions)
     extents = {axis.name: evaluate(axis.extent, values) for axis in tasks.items}
-    split = dict.fromkeys(extents, 1) if conditions.empty() else work_split(plan, conditions)
-    rounds = evaluate(tasks.round.extent, values)
-    items = conditions.ranks * prod(-(-extent // split[axis]) for axis, extent in extents.items())
-    tiles = conditions.ranks * prod(extents.values())
+    filled = stage is plan.stages[0] and not conditions.empty()
+    split = work_split(plan, conditions) if filled else dict.fromkeys(extents, 1)
+    rounds = evaluate(tasks.round.extent, values) if tasks.round else 1
+    ranks = evaluate(tasks.rank.extent, values) if tasks.rank else 1
+    items = ranks * prod(-(-extent // split[axis]) for axis, extent in extents.items())
+    tiles = ranks * prod(extents.values())
     total = items * (rounds if tasks.merged_rounds else 1)
-    cores = role_cores(plan, conditions.cores)
+    cores = role_cores(plan, conditions.cores) if stage is plan.stages[0] else stage.workers.count(conditions.cores)
     merged = [axis.name for axis in tasks.items if split[axis.name] < extents[axis.name]]
+    merged_rounds = (tasks.round.name,) if tasks.round and tasks.merged_rounds and rounds > 1 else ()
+    in_ring = any(buffer.ring for buffer in plan.buffers)
     return Occupancy(
         total_tasks=total,
         role_cores=cores,
         active_cores=min(total, cores),
-        merged=(*((tasks.round.name,) if tasks.merged_rounds and rounds > 1 else ()), *merged),
+        merged=(*merged_rounds, *merged),
         carried=split,
         tiles=tiles * rounds,
-        tiles_in_flight=min(cores, tiles * min(rounds, plan.buffer_num)),
+        tiles_in_flight=min(cores, tiles * (min(rounds, plan.buffer_num) if in_ring else rounds)),
     )

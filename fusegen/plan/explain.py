@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from fusegen.errors import Fault, PlanError
-from fusegen.plan.evaluate import Conditions, given_values, occupancy, regions
+from fusegen.plan.evaluate import Conditions, given_values, occupancy, regions, rounds_of
 from fusegen.plan.expr import HOST, evaluate, text
 from fusegen.plan.ir import SLOT_BYTES, BarrierCover, Edge, KernelPlan, SignalCover
-from fusegen.plan.passes.prove import offset_fault
+from fusegen.plan.passes.budget import offset_fault
 from fusegen.plan.program import Barrier, Node, Rounds
 
 
@@ -47,8 +47,8 @@ def explain(plan: KernelPlan, conditions: Conditions) -> Explanation:
     faults = condition_faults(plan, conditions)
     if faults:
         raise PlanError(faults)
-    values = given_values(plan, conditions.ranks, conditions.shape)
-    sizes = regions(plan, conditions.ranks, conditions.shape)
+    values = given_values(plan, conditions)
+    sizes = regions(plan, conditions)
     return Explanation(
         spec=plan.name,
         ranks=conditions.ranks,
@@ -67,7 +67,7 @@ def explain(plan: KernelPlan, conditions: Conditions) -> Explanation:
         buffers=[
             {
                 "name": buffer.name,
-                "dtype": plan.dtype,
+                "dtype": buffer.dtype,
                 "axes": {axis.name: evaluate(axis.extent, values) for axis in buffer.layout.axes},
                 "elements": sizes[buffer.name].elements,
                 "bytes": sizes[buffer.name].bytes,
@@ -77,14 +77,14 @@ def explain(plan: KernelPlan, conditions: Conditions) -> Explanation:
         ],
         slots=_slots(plan, values),
         occupancy=_occupancy(plan, conditions),
-        launch=_launch(plan, conditions, values),
+        launch=_launch(plan, conditions),
         edges=[_edge(edge) for edge in plan.edges],
     )
 
 
 def condition_faults(plan: KernelPlan, conditions: Conditions) -> list[Fault]:
     """Why the launcher would refuse to launch; empty when it would not."""
-    sizes = regions(plan, conditions.ranks, conditions.shape)
+    sizes = regions(plan, conditions)
     faults = [offset_fault(region, "shape") for region in sizes.values() if not region.fits]
     if conditions.cores < plan.launch.minimum_cores:
         roles = ", ".join(stage.name for stage in plan.stages)
@@ -94,10 +94,10 @@ def condition_faults(plan: KernelPlan, conditions: Conditions) -> list[Fault]:
     return faults
 
 
-def _launch(plan: KernelPlan, conditions: Conditions, values: dict[str, int]) -> dict[str, Any]:
-    rounds = 0 if conditions.empty() else evaluate(plan.stages[0].tasks.round.extent, values)
+def _launch(plan: KernelPlan, conditions: Conditions) -> dict[str, Any]:
+    rounds = rounds_of(plan, conditions)
     return {
-        "kind": plan.launch.engine.value,
+        "kind": plan.launch.kind.value,
         "grid": conditions.cores if rounds else 0,
         "minimum_cores": plan.launch.minimum_cores,
         "roles": {stage.name: stage.workers.count(conditions.cores) for stage in plan.stages},
@@ -143,7 +143,7 @@ def _barriers(nodes: tuple[Node, ...], rounds: int) -> int:
         match node:
             case Barrier():
                 total += 1
-            case Rounds(extra, body):
+            case Rounds(_, extra, body):
                 total += (rounds + extra) * _barriers(body, rounds)
             case _:  # no barrier stands in a condition: the prover refuses it
                 pass

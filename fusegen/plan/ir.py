@@ -2,17 +2,15 @@
 
     KernelPlan = name choices constants dimensions tensors buffers slots definitions stages edges program
                  launch host decisions
-    Tensor     = name axes strides role                              a user's tensor on one rank, with any strides
-    Buffer     = name layout ring                                    symmetric memory, one ring axis
-    SlotGroup  = name layout words protocol                          symmetric int64 signals, 64 bytes each
-    Stage      = name kind workers tasks reads writes tile           a loop over tiles
-    Workers    = engine (vector | cube) and selection (AllCores | Role)
-    Tasks      = round axis, item axes, rank axis; what one work item carries
-    Access     = region, place (Local | Peer), a coordinate for each axis
+    Tensor     = name axes strides role dtype                        a user's tensor on one rank
+    Buffer     = name layout ring pieces dtype                       symmetric memory, with at most one ring axis
+    SlotGroup  = name layout purpose protocol                        symmetric int64 signals, 64 bytes each
+    Stage      = a loop over tiles                                   (see plan.stages)
     Edge       = forward (data ready) or backward (buffer free), from stage to stage, `distance` rounds apart,
                  within a launch or across launches, and the cover that orders it
     Cover      = BarrierCover | SignalCover
-    Node       = Rounds | When | Run | Barrier                       the program (see plan.program)
+    HandOver   = from the cube core to the vector cores of one AI core, by an event
+    Node       = Rounds | When | Scope | Run | Barrier               the program (see plan.program)
     Decision   = rule choice reason section                          (see plan.facts)
 
 A fused collective is a pipeline over rounds; in each round stages run over tasks; stages meet in buffers; every
@@ -25,10 +23,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from fusegen.plan.expr import Expr, Sym
+from fusegen.plan.expr import Expr
 from fusegen.plan.facts import Decision, Dimension, Tolerance, VerifyPoint
 from fusegen.plan.layout import Axis, Layout
 from fusegen.plan.program import Node
+from fusegen.plan.stages import Definition, Stage
 from fusegen.targets import Target
 
 SLOT_BYTES = 64
@@ -39,63 +38,80 @@ INT32_LIMIT = 2**31
 """Offsets are 32-bit in the kernel: every region must have fewer elements than this (docs/platform.md, hazard 7)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
-    """A name that the text defines: `name = value`, with the comment that stands above it."""
-
-    name: str
-    value: Expr
-    comment: str = ""
-
-
 class TensorRole(Enum):
-    """Whether the kernel reads or writes a user's tensor."""
+    """Who does what with a user's tensor: the kernel reads it, the kernel writes it, or only the launcher reads it."""
 
     INPUT = "input"
     OUTPUT = "output"
+    INITIAL = "initial"
+    """An input that only the launcher reads: the output starts from it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A user's tensor on one rank: axes slowest first, a stride name for each."""
+    """A user's tensor on one rank: axes slowest first, a stride name for each.
+
+    extents may name `rank` where ranks have different shapes.
+    contiguous   the kernel moves whole blocks of it: the launcher makes it contiguous first, and passes no strides
+    """
 
     name: str
     axes: tuple[Axis, ...]
     strides: tuple[str, ...]
     role: TensorRole
+    dtype: str
+    contiguous: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """Symmetric memory that producers of any rank write and this rank's consumers read.
+    """Symmetric memory in which stages of all ranks meet.
 
-    `ring` is the name of the ring axis: a round uses position `round % buffer_num`. Elements have the plan's dtype.
+    ring     name of the ring axis: a round uses position `round % buffer_num`. None: written once in a launch
+    pieces   axes of what is announced at a time, within a ring position
+    signal   name of the slots that announce its pieces
     """
 
     name: str
     layout: Layout
-    ring: str
+    ring: str | None
+    dtype: str
+    pieces: tuple[Axis, ...]
+    signal: str = "signal"
 
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
     """Values of a slot over its uses, and the definitions that the values need.
 
-    A producer waits for `free` and writes `ready`; a consumer waits for `ready` and writes `credit`. `reason` is the
-    comment that the kernel carries.
+    A producer waits for `free` and writes `ready`; a consumer waits for `ready` and writes `credit`. Where slots are not
+    reused there is neither free nor credit. `reason` is the comment that the kernel carries.
     """
 
-    free: Expr
+    free: Expr | None
     ready: Expr
-    credit: Expr
+    credit: Expr | None
     producer_definitions: tuple[Definition, ...]
     consumer_definitions: tuple[Definition, ...]
     reason: str
 
 
+class Purpose(Enum):
+    """What the slots of a group carry."""
+
+    TILE = "tile"
+    """Ready and credit of one piece: its consumer is the one resetter (guide 1.3)."""
+    READY = "ready"
+    """Ready of one piece, for any number of waiters; never reset, its values tell the uses apart."""
+    CREDIT = "credit"
+    """Credit of one reader core for a whole round, in the writer's memory."""
+    ARRIVED = "arrived"
+    """One piece that is written once in a launch: any number of waiters, no reset (guide 1.3, 1.5)."""
+
+
 @dataclass(frozen=True, slots=True)
 class SlotGroup:
-    """Signal slots beside a buffer: one slot for each tile that the buffer holds at a time, 64 bytes each.
+    """Signal slots beside a buffer, 64 bytes each.
 
     `resetters` names the stages that return a slot to free: exactly one where slots are reused (guide 1.3).
     """
@@ -103,136 +119,13 @@ class SlotGroup:
     name: str
     layout: Layout
     buffer: str
+    purpose: Purpose
     protocol: Protocol
     resetters: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Local:
-    """This rank's own memory."""
-
-
-@dataclass(frozen=True, slots=True)
-class Peer:
-    """The memory of the rank that `rank` names, mapped for MTE loads and stores (dl.symm_at)."""
-
-    rank: Sym
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """One tile of a region: a coordinate for each axis. Coordinates that hold a tile axis are vectors."""
-
-    region: str
-    place: Local | Peer
-    coordinates: tuple[Expr, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TileAxis:
-    """An axis of the tile that a stage moves.
-
-    index     name of the position in the whole axis (`s`), a vector of `tile` elements
-    block     name of the tile's number along the axis (`block_s`)
-    tile      name of the constexpr with the tile's extent (`TILE_S`)
-    extent    the axis' extent in the caller's shape: positions beyond it are masked
-    local     name of the position inside the tile, where an access needs it
-    """
-
-    index: str
-    block: str
-    tile: str
-    extent: Expr
-    local: str | None = None
-
-
 class PlanDefect(AssertionError):
     """The planner made a plan that breaks its own rules. Nobody recovers: it is a bug of fusegen, report it."""
-
-
-class Engine(Enum):
-    """The kind of core that a stage runs on."""
-
-    VECTOR = "vector"
-    CUBE = "cube"
-
-
-@dataclass(frozen=True, slots=True)
-class AllCores:
-    """Every core of the launch works on the stage."""
-
-
-@dataclass(frozen=True, slots=True)
-class Role:
-    """The cores with `core % roles == index`, numbered by `core // roles`: neighbours have different roles."""
-
-    index: int
-    roles: int
-
-
-@dataclass(frozen=True, slots=True)
-class Workers:
-    """Who runs a stage: the core type, and which cores of it."""
-
-    engine: Engine
-    selection: AllCores | Role
-
-    def core(self) -> Sym:
-        """Name of the worker's number in the kernel's text."""
-        return Sym("core" if isinstance(self.selection, AllCores) else "role_core")
-
-    def cores(self) -> Sym:
-        """Name of the number of workers in the kernel's text."""
-        return Sym("cores" if isinstance(self.selection, AllCores) else "role_cores")
-
-    def count(self, cores: int) -> int:
-        """Workers among `cores` launched cores; role 0 gets one more where the roles do not divide the cores."""
-        match self.selection:
-            case AllCores():
-                return cores
-            case Role(index, roles):
-                return (cores + roles - 1 - index) // roles
-
-
-class Granularity(Enum):
-    """What one work item carries."""
-
-    TILE = "tile"
-    """One tile: every item axis is part of the work index."""
-    FILL = "fill"
-    """All positions of the item axes that the launcher did not need for filling the cores (guide 1.2)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tasks:
-    """The tiles of a stage as one work index (guide 1.2), slowest axis first: round, items, rank.
-
-    merged_rounds   the round axis is part of the work index; otherwise a loop over rounds stands outside
-    """
-
-    round: Axis
-    items: tuple[Axis, ...]
-    rank: Axis
-    merged_rounds: bool
-    granularity: Granularity
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """A loop over tiles that reads some regions and writes others.
-
-    kind      which template renders it
-    partner   definition of the other rank of a task, from the rank axis
-    """
-
-    name: str
-    kind: str
-    workers: Workers
-    tasks: Tasks
-    partner: Definition
-    tile: tuple[TileAxis, ...]
-    reads: tuple[Access, ...]
-    writes: tuple[Access, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,9 +135,19 @@ class BarrierCover:
 
 @dataclass(frozen=True, slots=True)
 class SignalCover:
-    """Ordered by a slot of `slots`: the source announces, the target waits."""
+    """Ordered by a slot of `slots`: the source announces, or hands over to stage `through` that does; the target waits."""
 
     slots: str
+    through: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """Inside an AI core: the cube core of stage `sender` sets `event` after each tile, `receiver` waits for it."""
+
+    sender: str
+    receiver: str
+    event: int
 
 
 class EdgeKind(Enum):
@@ -272,17 +175,22 @@ class Edge:
     cover: BarrierCover | SignalCover | None = None
 
 
+class LaunchKind(Enum):
+    """What the grid counts."""
+
+    VECTOR = "vector"
+    """One program on each vector core."""
+    MIX = "mix"
+    """One program on each AI core: a cube core and two vector cores, which run at the same time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """The grid: one program on each core of `engine`, all resident, shared out among `roles` roles."""
+    """The grid: one program on each core, all resident, shared out among `roles` roles."""
 
-    engine: Engine
+    kind: LaunchKind
     roles: int
-
-    @property
-    def minimum_cores(self) -> int:
-        """Each role needs a core of its own: it waits for the others."""
-        return self.roles
+    minimum_cores: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,22 +207,48 @@ class Allocation:
 class Host:
     """What the launcher must do: allocate, zero, check sizes against 32-bit offsets, start the engines.
 
-    `limits` has the elements of each user's tensor; the allocations are checked as well.
+    allocations     sizes may name `cores` besides the dimensions and `ranks`
+    limits          elements of each user's tensor; the allocations are checked as well
+    initial         what the output holds before the kernel adds to it: "zero", the name of a tensor of one row that is
+                    copied to every row, or None where the kernel writes every element itself
+    numbers_launch  the kernel needs to know whether an even or an odd number of launches went before
+    npu_split       the launcher refuses rank counts for which this split of the rank order is no bijection (guide 1.4);
+                    the constant NPU_SPLIT has the same value
     """
 
     allocations: tuple[Allocation, ...]
     limits: tuple[tuple[str, Expr], ...]
     engines: tuple[str, ...]
+    initial: str | None = None
+    numbers_launch: bool = False
+    npu_split: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What the spec chooses, which passes turn into structure. Fields that a pattern lacks have the neutral value."""
+
+    transport: str
+    sync: str
+    announce: str = "per_tile"
+    flatten: str = "none"
+    roles: str = "shared"
+    reduce: str | None = None
+    npu_split: int = 1
+    comm_order: str = "nz"
+    gemm_order: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class KernelPlan:
     """Everything that a kernel and its launcher are rendered from. See the module's docstring for the grammar.
 
-    summary                       what the pattern computes, in one line
-    description                   what the spec's author says about the kernel, or nothing
-    sync, flatten, roles, ...     the spec's choices, which passes turn into structure
-    constants                     values of the kernel's constexpr parameters
+    summary        what the pattern computes, in one line
+    description    what the spec's author says about the kernel, or nothing
+    dtype          of the inputs
+    constants      values of the kernel's constexpr parameters
+    sizes          names that the composition's expressions use, and their values
+    definitions    all names that the kernel defines before its loops
     """
 
     name: str
@@ -323,10 +257,7 @@ class KernelPlan:
     description: str
     dtype: str
     target: Target
-    transport: str
-    sync: str
-    flatten: str
-    roles: str
+    choices: Choices
     watchdog_seconds: float | None
     tolerance: Tolerance
     constants: tuple[tuple[str, int], ...]
@@ -335,27 +266,31 @@ class KernelPlan:
     tensors: tuple[Tensor, ...]
     buffers: tuple[Buffer, ...]
     stages: tuple[Stage, ...]
+    launch: Launch
+    sizes: tuple[Definition, ...] = ()
+    initial: str | None = None
     definitions: tuple[Definition, ...] = ()
     slots: tuple[SlotGroup, ...] = ()
     edges: tuple[Edge, ...] = ()
+    hand_overs: tuple[HandOver, ...] = ()
     program: tuple[Node, ...] = ()
-    launch: Launch = Launch(Engine.VECTOR, roles=1)
     host: Host = Host((), (), ())
     decisions: tuple[Decision, ...] = ()
 
     @property
     def buffer_num(self) -> int:
-        """Depth of the ring."""
-        return dict(self.constants)["BUFFER_NUM"]
+        """Depth of the ring; 1 where there is none."""
+        return dict(self.constants).get("BUFFER_NUM", 1)
 
     @property
     def names(self) -> dict[str, Expr]:
         """Values of the names that the kernel defines before its loops."""
         return {definition.name: definition.value for definition in self.definitions}
 
-    def is_source(self, stage: Stage) -> bool:
-        """True when other stages read what `stage` wrote: it announces, and waits for free places."""
-        return any(edge.kind is EdgeKind.FORWARD and edge.source == stage.name for edge in self.edges)
+    @property
+    def is_mix(self) -> bool:
+        """True when cube and vector cores run the kernel together."""
+        return self.launch.kind is LaunchKind.MIX
 
     def stage(self, name: str) -> Stage:
         """The stage of that name. Raises KeyError when there is none."""
@@ -368,3 +303,11 @@ class KernelPlan:
     def tensor(self, name: str) -> Tensor:
         """The user's tensor of that name. Raises KeyError when there is none."""
         return {tensor.name: tensor for tensor in self.tensors}[name]
+
+    def slot_group(self, name: str) -> SlotGroup:
+        """The slot group of that name. Raises KeyError when there is none."""
+        return {group.name: group for group in self.slots}[name]
+
+    def is_buffer(self, region: str) -> bool:
+        """True for symmetric memory, False for a user's tensor."""
+        return any(buffer.name == region for buffer in self.buffers)

@@ -14,7 +14,7 @@ from fusegen.plan.passes.names import define_names
 from fusegen.plan.passes.prove import prove
 from fusegen.plan.passes.signals import cover_with_signals
 from fusegen.plan.passes.workers import assign_workers
-from fusegen.plan.patterns import COMPOSITIONS
+from fusegen.plan.patterns import compose
 from fusegen.spec import KernelSpec
 
 Pass: TypeAlias = Callable[[KernelPlan], KernelPlan]
@@ -22,7 +22,7 @@ Pass: TypeAlias = Callable[[KernelPlan], KernelPlan]
 
 def cover_edges(plan: KernelPlan) -> KernelPlan:
     """Order every edge by the chosen synchronisation."""
-    return cover_with_barriers(plan) if plan.sync == "barrier" else cover_with_signals(plan)
+    return cover_with_barriers(plan) if plan.choices.sync == "barrier" else cover_with_signals(plan)
 
 
 PASSES: tuple[Pass, ...] = (
@@ -38,7 +38,7 @@ PASSES: tuple[Pass, ...] = (
 
 def make_plan(name: str, spec: KernelSpec) -> KernelPlan:
     """The plan of kernel `name`. Raises PlanError when the spec asks for what cannot work, with all faults."""
-    plan = COMPOSITIONS[spec.pattern](name, spec)
+    plan = compose(name, spec)
     for step in PASSES:
         plan = step(plan)
     return plan

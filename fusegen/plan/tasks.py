@@ -1,15 +1,30 @@
-"""From a work index back to a tile: the loop of a stage, the names it defines, and the slot of a tile."""
+"""From a work index back to a tile: the loop of a stage and the names that it defines."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fusegen.plan.expr import Const, Expr, Sym, cdiv, minimum, product, substitute
-from fusegen.plan.ir import Access, Definition, Granularity, KernelPlan, SlotGroup, Stage
+from fusegen.plan.ir import KernelPlan, PlanDefect, SlotGroup
 from fusegen.plan.layout import Axis
+from fusegen.plan.stages import (
+    Access,
+    Announce,
+    Binding,
+    Call,
+    Definition,
+    Granularity,
+    Grid,
+    Kind,
+    Stage,
+    Tasks,
+    VectorCores,
+    Wait,
+)
+from fusegen.plan.swizzle import Interleaved, Sequential, Zigzag
 
-WORK, ITEM = Sym("work"), Sym("item")
+WORK, ITEM, SHIFT = Sym("work"), Sym("item"), "shift"
 LAST_WAVE = 8
 """Cores count as filled when the idle places of the last wave are at most one in LAST_WAVE of the work items."""
 
@@ -27,10 +42,10 @@ class ItemLoop:
 class WorkLoop:
     """`for work in range(core, total, cores)`, the names defined from `work`, and loops over what an item carries."""
 
-    core: Sym
+    core: Expr
     total: Sym
-    cores: Sym
-    definitions: tuple[Definition, ...]
+    cores: Expr
+    bindings: tuple[Binding, ...]
     items: tuple[ItemLoop, ...]
 
 
@@ -46,54 +61,128 @@ def item_extent(axis: Axis, granularity: Granularity) -> Expr:
 
 def work_loop(plan: KernelPlan, stage: Stage) -> WorkLoop:
     """The loop of `stage` over its work items, inside a loop over rounds where rounds are not merged."""
-    tasks, workers = stage.tasks, stage.workers
-    inside = WORK % Sym("block_work") if tasks.merged_rounds else WORK
-    definitions: list[Definition] = []
-    if tasks.merged_rounds:
-        definitions.append(Definition(tasks.round.name, WORK // Sym("block_work")))
-        definitions += round_definitions(plan, stage)
-    definitions.append(Definition(ITEM.name, inside // tasks.rank.extent))
-    shift: Mapping[str, Expr] = {tasks.rank.name: WORK % tasks.rank.extent}
-    partner = stage.partner
-    definitions.append(Definition(partner.name, substitute(partner.value, shift), partner.comment))
+    tasks = stage.tasks
+    inside = WORK % Sym(tasks.work) if tasks.merged_rounds else WORK
+    bindings: list[Binding] = []
+    if tasks.round is not None and tasks.merged_rounds:
+        bindings.append(Definition(tasks.round.name, WORK // Sym(tasks.work)))
+        bindings += round_definitions(plan, stage)
+    if isinstance(tasks.order, Grid):
+        bindings += _grid_bindings(stage, tasks.order, inside)
+        loops: list[ItemLoop] = []
+    else:
+        bindings += _rank_bindings(stage, inside)
+        unpacked, loops = _unpacked(tasks)
+        bindings += unpacked
+    bindings += stage.definitions
+    loops += [ItemLoop(axis.name, Const(0), axis.extent) for axis in stage.inner]
+    return WorkLoop(stage.workers.core(), Sym(tasks.index_total), stage.workers.cores(), tuple(bindings), tuple(loops))
 
+
+def _item(tasks: Tasks) -> Sym:
+    """Name of the item of a work index: the axis itself where there is only one to unpack."""
+    single = len(tasks.items) == 1 and tasks.granularity is Granularity.TILE
+    return Sym(tasks.items[0].name) if single else ITEM
+
+
+def _rank_bindings(stage: Stage, inside: Expr) -> list[Binding]:
+    """The item, and the partner of the work index (guide 1.4)."""
+    tasks = stage.tasks
+    item = _item(tasks)
+    if tasks.rank is None:
+        return [Definition(item.name, inside)]
+    ranks = tasks.rank.extent
+    match tasks.order:
+        case Interleaved() if not tasks.items:
+            return _partner(stage, inside)
+        case Interleaved(split=1):
+            return [Definition(item.name, inside // ranks), *_partner(stage, (WORK + item) % ranks)]
+        case Interleaved():
+            arguments = (WORK % ranks, item, ranks, Sym("NPU_SPLIT"))
+            shift = Call((SHIFT,), "comm_swizzle", arguments, (ranks,))
+            return [Definition(item.name, inside // ranks), shift, *_partner(stage, Sym(SHIFT))]
+        case Sequential():
+            of_one_rank = Sym(tasks.work) // ranks
+            return [Definition(item.name, inside % of_one_rank), *_partner(stage, inside // of_one_rank)]
+        case Grid():
+            raise PlanDefect(f"{stage.name}: a grid has no single partner axis")
+
+
+def _partner(stage: Stage, shift: Expr) -> list[Binding]:
+    """The definition of the partner rank with `shift` put in."""
+    if stage.partner is None:
+        return []
+    value = stage.partner.value if shift == Sym(SHIFT) else substitute(stage.partner.value, {SHIFT: shift})
+    return [Definition(stage.partner.name, value, stage.partner.comment)]
+
+
+def _grid_bindings(stage: Stage, order: Grid, inside: Expr) -> list[Binding]:
+    """Rows and columns of GEMM tiles: a row is a tile of one rank where there is a rank axis."""
+    tasks = stage.tasks
+    tile_row, column = tasks.items
+    rows = tile_row.extent if tasks.rank is None else tasks.rank.extent * tile_row.extent
+    row = tile_row.name if tasks.rank is None else "row"
+    bindings: list[Binding]
+    if isinstance(order.tiles, Zigzag):
+        arguments = (inside, rows, column.extent, Sym("SWIZZLE_OFFSET"))
+        bindings = [Call((row, column.name), "gemm_swizzle", arguments, (rows, column.extent))]
+    else:
+        bindings = [Definition(row, inside // column.extent), Definition(column.name, inside % column.extent)]
+    if tasks.rank is not None:
+        bindings += _partner(stage, Sym(row) // tile_row.extent)
+        bindings.append(Definition(tile_row.name, Sym(row) % tile_row.extent))
+    return bindings
+
+
+def _unpacked(tasks: Tasks) -> tuple[list[Binding], list[ItemLoop]]:
+    """Positions on the item axes, or loops over them where an item carries several."""
+    item = _item(tasks)
+    if item != ITEM:
+        return [], []
+    bindings: list[Binding] = []
     loops: list[ItemLoop] = []
     for position, axis in enumerate(tasks.items):
         faster = product(item_extent(other, tasks.granularity) for other in tasks.items[position + 1 :])
-        index = ITEM // faster
+        index = item // faster
         if position:
             index = index % item_extent(axis, tasks.granularity)
         if tasks.granularity is Granularity.TILE:
-            definitions.append(Definition(axis.name, index))
+            bindings.append(Definition(axis.name, index))
         else:
             first = Sym(f"first_{axis.name}")
-            definitions.append(Definition(first.name, index * Sym(carried(axis))))
+            bindings.append(Definition(first.name, index * Sym(carried(axis))))
             loops.append(ItemLoop(axis.name, first, minimum(first + Sym(carried(axis)), axis.extent)))
-    total = Sym("total_work" if tasks.merged_rounds else "block_work")
-    return WorkLoop(workers.core(), total, workers.cores(), tuple(definitions), tuple(loops))
+    return bindings, loops
 
 
 def round_definitions(plan: KernelPlan, stage: Stage) -> tuple[Definition, ...]:
     """Names that depend on the round only: the ring position, and what the slot values need."""
-    ring = Definition("ring", Sym(stage.tasks.round.name) % Sym("BUFFER_NUM"))
-    extra = (
-        protocol
-        for group in plan.slots
-        for protocol in (
-            group.protocol.producer_definitions if plan.is_source(stage) else group.protocol.consumer_definitions
-        )
-    )
-    return (ring, *extra)
+    if stage.tasks.round is None:
+        return ()
+    found: dict[str, Definition] = {}
+    rings = [plan.buffer(region).ring for region in stage.regions() if plan.is_buffer(region)]
+    rings += [plan.buffer(plan.slot_group(each.slots).buffer).ring for each in stage.announces]
+    if any(rings):
+        found["ring"] = Definition("ring", Sym(stage.tasks.round.name) % Sym("BUFFER_NUM"))
+    for group in plan.slots:
+        for definition in _protocol_definitions(stage, group):
+            found[definition.name] = definition
+    return tuple(found.values())
 
 
-def slot_coordinates(plan: KernelPlan, stage: Stage, slots: SlotGroup) -> dict[str, Expr]:
-    """Coordinates of the slot that belongs to the current tile of `stage`."""
-    tile: Expr = Const(0)
-    for axis in stage.tasks.items:
-        tile = tile * axis.extent + Sym(axis.name)
-    source = Sym("rank") if plan.is_source(stage) else Sym(stage.partner.name)
-    ring, source_rank, tile_axis = slots.layout.axes
-    return {ring.name: Sym("ring"), source_rank.name: source, tile_axis.name: tile}
+def _protocol_definitions(stage: Stage, group: SlotGroup) -> tuple[Definition, ...]:
+    """What a stage must know for the values that it waits for or writes."""
+    values = [each.value for each in (*stage.waits, *stage.announces) if each.slots == group.name]
+    if not values:
+        return ()
+    protocol = group.protocol
+    return protocol.consumer_definitions if protocol.credit in values else protocol.producer_definitions
+
+
+def slot_coordinates(plan: KernelPlan, access: Wait | Announce) -> dict[str, Expr]:
+    """Coordinates of the first slot of a wait or an announcement, by axis."""
+    axes = plan.slot_group(access.slots).layout.axes
+    return {axis.name: coordinate for axis, coordinate in zip(axes, access.first, strict=True)}
 
 
 def buffer_coordinates(plan: KernelPlan, access: Access) -> dict[str, Expr]:
@@ -102,18 +191,34 @@ def buffer_coordinates(plan: KernelPlan, access: Access) -> dict[str, Expr]:
     return {axis.name: coordinate for axis, coordinate in zip(axes, access.coordinates, strict=True)}
 
 
+def works(stages: Iterable[Stage]) -> tuple[Tasks, ...]:
+    """The tasks of the stages, each name of a work count once."""
+    found: dict[str, Tasks] = {}
+    for stage in stages:
+        found.setdefault(stage.tasks.work, stage.tasks)
+    return tuple(found.values())
+
+
 def prologue(plan: KernelPlan) -> tuple[Definition, ...]:
     """Names that the kernel defines once, from the shape: block counts, work counts, strides of its regions."""
-    stage = plan.stages[0]
-    tasks = stage.tasks
-    result = [Definition(f"blocks_{axis.index}", cdiv(axis.extent, Sym(axis.tile))) for axis in stage.tile]
+    result: list[Definition] = []
+    if any(isinstance(stage.workers.selection, VectorCores) for stage in plan.stages):
+        result.append(Definition("vector_cores", 2 * Sym("cores")))
+    result += plan.sizes
+    tasks = plan.stages[0].tasks
     if tasks.granularity is Granularity.FILL:
         result += [Definition(f"items_{axis.name}", cdiv(axis.extent, Sym(carried(axis)))) for axis in tasks.items]
-    items = product(item_extent(axis, tasks.granularity) for axis in tasks.items)
-    result.append(Definition("block_work", items * tasks.rank.extent))
-    if tasks.merged_rounds:
-        result.append(Definition("total_work", tasks.round.extent * Sym("block_work")))
+    for tasks in works(plan.stages):
+        items = product(item_extent(axis, tasks.granularity) for axis in tasks.items)
+        result.append(Definition(tasks.work, items if tasks.rank is None else items * tasks.rank.extent))
+        if tasks.round is not None and tasks.merged_rounds:
+            result.append(Definition(tasks.total, tasks.round.extent * Sym(tasks.work)))
     layouts = [buffer.layout for buffer in plan.buffers] + [slots.layout for slots in plan.slots]
     for layout in layouts:
         result += [Definition(name, stride) for name, stride in layout.stride_definitions()]
     return tuple(result)
+
+
+def reads_sources(stage: Stage) -> bool:
+    """True when the stage visits every rank inside of each tile."""
+    return stage.kind is Kind.REDUCE

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from fusegen.plan.ir import Edge
-from fusegen.plan.program import Barrier, Node, Rounds, Run, When
+from fusegen.plan.program import Barrier, Node, Rounds, Run, Scope, When
 
 Epochs: TypeAlias = dict[tuple[int, str, int], int]
 """Epoch of (launch, stage, round)."""
@@ -29,15 +29,17 @@ def epochs(program: tuple[Node, ...], *, rounds: int, launches: int) -> Epochs:
                     passed += 1
                 case Run(stage) if current is not None:
                     result[launch, stage, current] = passed
-                case Run(stage):
-                    raise ValueError(f"stage {stage} stands outside of the rounds")
+                case Run(stage):  # outside of the rounds: all of them at once
+                    result.update({(launch, stage, each): passed for each in range(rounds)})
+                case Scope(_, body):
+                    visit(body, launch, step, current)
                 case When(_, None, body):
                     visit(body, launch, step, current)
                 case When(_, int(lag), body) if 0 <= step - lag < rounds:
                     visit(body, launch, step, step - lag)
                 case When():
                     pass
-                case Rounds(extra, body):
+                case Rounds(_, extra, body):
                     for position in range(rounds + extra):
                         visit(body, launch, position, position if not extra else None)
 

@@ -1,4 +1,4 @@
-"""What templates see: views that hold finished text. A template substitutes and loops over them, no more."""
+"""What the kernel's templates see: views that hold finished text. A template substitutes and loops over them, no more."""
 
 from __future__ import annotations
 
@@ -23,42 +23,24 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class AxisView:
-    """A tile axis: its names (see plan.ir.TileAxis) and extent."""
-
-    index: str
-    block: str
-    tile: str
-    extent: str
-    local: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class AccessView:
-    """A tile of a region: the pointer's name and the text of the offset.
-
-    `symmetric` is the name of the symmetric pointer that `pointer` is bound from first: mapped to rank `remote`, or
-    after a wait; None where `pointer` is the kernel's parameter.
-    """
+    """A tile of a region: the pointer's name, the names and texts of its offset and mask."""
 
     region: str
     pointer: str
-    offset: str
-    symmetric: str | None
-    remote: str | None
+    offset: Line
+    mask: Line
 
 
 @dataclass(frozen=True, slots=True)
-class SignalView:
-    """What a stage does with its slot: index in words, value to wait for (on rank `remote`, or here), value to set."""
+class WaitView:
+    """Slots to wait for, and the pointers that may be used afterwards."""
 
-    region: str
+    pointer: str
     slot: str
-    remote: str | None
-    wait_value: str
-    notify_rank: str
-    notify_value: str
-    notify_comment: str
+    count: str
+    value: str
+    consumed: tuple[Line, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,21 +53,82 @@ class ItemView:
 
 
 @dataclass(frozen=True, slots=True)
+class AnnounceView:
+    """A slot to write. `each` is a loop around the write, where there is one."""
+
+    pointer: str
+    slot: str
+    rank: str
+    value: str
+    each: ItemView | None
+    comment: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LevelView:
+    """What stands at one depth of a stage's loops: names, waits, and after the body announcements behind a fence."""
+
+    lines: tuple[Line, ...]
+    waits: tuple[WaitView, ...]
+    fence: bool
+    announces: tuple[AnnounceView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchView:
+    """A second work loop that announces what the first one stored: names of an item, its loops, names and slots."""
+
+    lines: tuple[Line, ...]
+    items: tuple[ItemView, ...]
+    tile: LevelView
+
+
+@dataclass(frozen=True, slots=True)
 class StageView:
-    """One work loop. `sync` names the template that opens and closes a tile, around the `guarded` access."""
+    """One work loop.
+
+    kind             the template of the body
+    guard            condition under which a core takes part, or nothing
+    round            before and after the work loop
+    item             inside the work loop, around the loops over what an item carries
+    items            those loops
+    tile             inside of them, around the body
+    source           inside the body's loop over ranks, whose variable is `step`, under `source_comment`
+    mask             of the tile that is moved, or written by a multiplication
+    reads, writes    the accesses
+    bias             what a sum starts with, or nothing
+    depth            positions in the inner loop of a multiplication
+    shape            of an accumulator
+    precision        how a multiplication rounds its inputs, where it must not
+    block_elements   of a block that is sent
+    batch            a second loop with the announcements of all items, or nothing
+    event            of the hand-over from the cube core, or nothing
+    first_announces  both vector cores run the loop, the first one announces
+    """
 
     kind: str
-    sync: str
+    guard: str | None
     core: str
     total: str
     cores: str
-    definitions: tuple[Line, ...]
+    round: LevelView
+    item: LevelView
     items: tuple[ItemView, ...]
-    tile: tuple[AxisView, ...]
-    read: AccessView
-    write: AccessView
-    guarded: AccessView
-    signal: SignalView | None
+    tile: LevelView
+    source: LevelView
+    step: str
+    source_comment: tuple[str, ...]
+    mask: Line | None
+    reads: tuple[AccessView, ...]
+    writes: tuple[AccessView, ...]
+    bias: AccessView | None
+    depth: Line | None
+    shape: str
+    precision: str | None
+    block_elements: str | None
+    batch: BatchView | None
+    event: str | None
+    first_announces: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,79 +141,28 @@ class NodeView:
     comment: tuple[str, ...] = ()
     stage: StageView | None = None
     body: tuple[NodeView, ...] = ()
+    call: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelView:
-    """The kernel: parameters, names defined from the shape, and the program."""
+    """The kernel: parameters, names defined from the shape, and the program.
+
+    helpers   device functions that it calls: gemm_swizzle, comm_swizzle
+    """
 
     name: str
     parameters: tuple[Parameter, ...]
     constants: tuple[str, ...]
     roles: int
     role_comment: str
+    has_vector_core: bool
+    is_mix: bool
+    needs_scope: bool
+    uses_dl: bool
     prologue: tuple[Line, ...]
     notes: tuple[str, ...]
-    rows: tuple[AxisView, ...]
+    rows: tuple[Line, ...]
     program: tuple[NodeView, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TensorView:
-    """A user's tensor: name, shape and number of elements in the launcher's text."""
-
-    name: str
-    shape: str
-    elements: str
-    is_output: bool
-
-
-@dataclass(frozen=True, slots=True)
-class AllocationView:
-    """Symmetric memory: number of elements in the launcher's text."""
-
-    name: str
-    elements: str
-    dtype: str
-    zeroed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class SplitView:
-    """The launcher's `work_split`: what a work item starts as, and the axes that may be split off it.
-
-    rounds     rounds in the work index, nothing where a loop over rounds stands outside
-    items      work items of a round before any axis is split off
-    countable  which items count, in the words of the docstring
-    """
-
-    rounds: str | None
-    items: str
-    axes: tuple[Line, ...]
-    last_wave: int
-    whole: str
-    countable: str
-
-
-@dataclass(frozen=True, slots=True)
-class ModuleView:
-    """Everything that the module template needs."""
-
-    name: str
-    pattern: str
-    summary: str
-    description: str
-    facts: str
-    dtype: str
-    engines: tuple[str, ...]
-    watchdog: str
-    tolerance: Line
-    constants: tuple[Line, ...]
-    dimensions: tuple[str, ...]
-    kernel: KernelView
-    tensors: tuple[TensorView, ...]
-    allocations: tuple[AllocationView, ...]
-    slot_axes: tuple[Line, ...]
-    split: SplitView | None
-    minimum_cores: int
-    roles: int
+    helpers: tuple[str, ...]
+    kinds: tuple[str, ...]

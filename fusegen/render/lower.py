@@ -7,37 +7,24 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import assert_never
 
-from fusegen.plan.expr import HOST, KERNEL, Binary, Const, Expr, Op, Sym, substitute, symbols, text
-from fusegen.plan.ir import Access, Definition, Granularity, KernelPlan, Peer, SlotGroup, Stage, TensorRole, TileAxis
-from fusegen.plan.program import Barrier, Node, Rounds, Run, When
-from fusegen.plan.tasks import (
-    LAST_WAVE,
-    buffer_coordinates,
-    carried,
-    round_definitions,
-    slot_coordinates,
-    work_loop,
-)
-from fusegen.render.context import (
-    AccessView,
-    AllocationView,
-    AxisView,
-    ItemView,
-    KernelView,
-    Line,
-    ModuleView,
-    NodeView,
-    Parameter,
-    SignalView,
-    SplitView,
-    StageView,
-    TensorView,
-)
+from fusegen.plan.expr import KERNEL, Expr, Sym, symbols, text
+from fusegen.plan.ir import KernelPlan, Tensor, TensorRole
+from fusegen.plan.program import Barrier, Node, Rounds, Run, Scope, When
+from fusegen.plan.stages import Call, Definition, Granularity, Kind, Peer, Role, Stage, VectorCores
+from fusegen.plan.tasks import carried, round_definitions, work_loop
+from fusegen.render.context import KernelView, Line, NodeView, Parameter
+from fusegen.render.host import host_view
+from fusegen.render.host_context import ModuleView
+from fusegen.render.stages import Lowering, binding_line, closed, stage_view
 
-CREDIT_COMMENT = "Credit return: the slot is free for its next use, in this launch or in the next one."
-BROADCAST = ("[:, None]", "[None, :]")
-"""How a vector along each of the two tile axes becomes a factor of a tile-shaped expression."""
-CONSTANT_COMMENTS = {"SLOT_WORDS": "int64 words of a signal slot: each slot has a 64-byte cache line of its own"}
+CONSTANT_COMMENTS = {
+    "SLOT_WORDS": "int64 words of a signal slot: each slot has a 64-byte cache line of its own",
+    "PVALUE": "GEMM tile rows of each rank in a panel: one round of communication",
+    "SWIZZLE_OFFSET": "columns of GEMM tiles in a group",
+    "NPU_SPLIT": "neighbouring cores address ranks that are ranks // NPU_SPLIT apart",
+    "TILE_STORED": "event: the cube core has stored a tile",
+    "ELEMENT_BYTES": "bytes of an element of A: transfers count bytes",
+}
 
 
 def module_view(plan: KernelPlan) -> ModuleView:
@@ -48,53 +35,79 @@ def module_view(plan: KernelPlan) -> ModuleView:
         summary=plan.summary,
         description=plan.description,
         facts=_facts(plan),
-        dtype=plan.dtype,
-        engines=plan.host.engines,
         watchdog="None" if plan.watchdog_seconds is None else repr(float(plan.watchdog_seconds)),
         tolerance=Line("TOLERANCE", repr(plan.tolerance.value), (plan.tolerance.reason,)),
         constants=tuple(
             Line(name, str(value), (CONSTANT_COMMENTS[name],) if name in CONSTANT_COMMENTS else ())
             for name, value in plan.constants
         ),
-        dimensions=tuple(dimension.name for dimension in plan.dimensions),
-        kernel=_kernel_view(plan, plan.launch.roles),
-        tensors=tuple(
-            TensorView(
-                tensor.name,
-                ", ".join(text(axis.extent, HOST) for axis in tensor.axes),
-                text(elements, HOST),
-                tensor.role is TensorRole.OUTPUT,
-            )
-            for tensor, (_, elements) in zip(plan.tensors, plan.host.limits, strict=True)
-        ),
-        allocations=tuple(
-            AllocationView(a.name, text(a.elements, HOST), a.dtype, a.zeroed) for a in plan.host.allocations
-        ),
-        slot_axes=tuple(
-            Line(axis.name, text(substitute(axis.extent, plan.names), HOST))
-            for slots in plan.slots
-            for axis in slots.layout.axes
-        ),
-        split=_split_view(plan),
-        minimum_cores=plan.launch.minimum_cores,
-        roles=plan.launch.roles,
+        kernel=_kernel_view(plan),
+        host=host_view(plan),
     )
 
 
 def _facts(plan: KernelPlan) -> str:
-    sync = "a signal for each tile" if plan.sync == "signal" else "barriers between rounds"
+    choices = plan.choices
+    rounds = "between rounds" if any(buffer.ring for buffer in plan.buffers) else "between stages"
+    sync = "a signal for each tile" if choices.sync == "signal" else f"barriers {rounds}"
     ring = f"{plan.buffer_num} buffers" if plan.buffer_num > 1 else "one buffer"
-    return (
-        f"{plan.dtype} over {plan.transport.upper()} with {sync} and a ring of {ring}, planned for {plan.target.name}."
+    storage = f" and a ring of {ring}" if any(buffer.ring for buffer in plan.buffers) else ""
+    return f"{plan.dtype} over {choices.transport.upper()} with {sync}{storage}, planned for {plan.target.name}."
+
+
+def _kernel_view(plan: KernelPlan) -> KernelView:
+    needed = _needed(plan)
+    views = {stage.name: stage_view(plan, stage) for stage in plan.stages}
+    calls = {b.function for stage in plan.stages for b in work_loop(plan, stage).bindings if isinstance(b, Call)}
+    has_vector_core = any(isinstance(stage.workers.selection, VectorCores) for stage in plan.stages)
+    return KernelView(
+        name=f"{plan.pattern}_kernel",
+        parameters=tuple(_parameters(plan)),
+        constants=tuple(name for name, _ in plan.constants),
+        roles=plan.launch.roles,
+        role_comment=_role_comment(plan),
+        has_vector_core=has_vector_core,
+        is_mix=plan.is_mix,
+        uses_dl=bool(plan.slots) or any(_maps(stage) for stage in plan.stages),
+        needs_scope=any(isinstance(node, Scope) for node in plan.program),
+        prologue=tuple(binding_line(d) for d in plan.definitions if d.name in needed),
+        notes=tuple(line for reason in dict.fromkeys(g.protocol.reason for g in plan.slots) for line in reason.splitlines()),
+        rows=tuple(_rows(plan)),
+        program=_node_views(plan, plan.program, 0),
+        helpers=tuple(sorted(calls)),
+        kinds=tuple(sorted({view.kind for view in views.values()})),
     )
 
 
-def _kernel_view(plan: KernelPlan, roles: int) -> KernelView:
-    tasks = plan.stages[0].tasks
-    parameters = [
-        Parameter(f"{tensor.name}_ptr", f"[{', '.join(text(axis.extent, KERNEL) for axis in tensor.axes)}], {what}")
-        for tensor, what in ((t, "of this rank, any strides") for t in plan.tensors)
-    ]
+def _maps(stage: Stage) -> bool:
+    """True when the stage maps another rank's memory."""
+    mapped = any(isinstance(access.place, Peer) for access in (*stage.reads, *stage.writes))
+    return mapped and stage.kind is not Kind.PUT
+
+
+def _needed(plan: KernelPlan) -> frozenset[str]:
+    """Every name that the text of any stage or round uses, and what those names are made of."""
+    names: frozenset[str] = frozenset()
+    for stage in plan.stages:
+        names |= Lowering(plan, stage).needed() | {axis.tile for axis in stage.tile}
+        if stage.hand_over is not None:
+            names |= {"TILE_STORED"}
+        if stage.waits or stage.announces:
+            names |= {"SLOT_WORDS"}
+        if stage.kind is Kind.PUT:
+            names |= {"ELEMENT_BYTES"}
+        names = closed(names, round_definitions(plan, stage))
+        if stage.tasks.round is not None:
+            names |= symbols(stage.tasks.round.extent)
+        for binding in work_loop(plan, stage).bindings:
+            if isinstance(binding, Call):
+                names |= frozenset().union(*(symbols(argument) for argument in binding.arguments))
+    return closed(names, plan.definitions)
+
+
+def _parameters(plan: KernelPlan) -> list[Parameter]:
+    tensors = [tensor for tensor in plan.tensors if tensor.role is not TensorRole.INITIAL]
+    parameters = [Parameter(f"{tensor.name}_ptr", _tensor_comment(tensor)) for tensor in tensors]
     parameters += [
         Parameter(f"{buffer.name}_ptr", f"symmetric [{_extents(a.extent for a in buffer.layout.axes)}]")
         for buffer in plan.buffers
@@ -107,36 +120,43 @@ def _kernel_view(plan: KernelPlan, roles: int) -> KernelView:
         for slots in plan.slots
     ]
     parameters += [Parameter("rank"), Parameter("ranks")]
+    if plan.host.numbers_launch:
+        parameters.append(Parameter("launch", "launches on this workspace before this one, modulo 2"))
     parameters += [Parameter(dimension.name, dimension.meaning) for dimension in plan.dimensions]
-    parameters += [Parameter(stride) for tensor in plan.tensors for stride in tensor.strides]
+    parameters += [Parameter(stride) for tensor in tensors if not tensor.contiguous for stride in tensor.strides]
+    tasks = plan.stages[0].tasks
     if tasks.granularity is Granularity.FILL:
         parameters += [Parameter(carried(axis), f"{axis.label} in a work item") for axis in tasks.items]
-    return KernelView(
-        name=f"{plan.pattern}_kernel",
-        parameters=tuple(parameters),
-        constants=tuple(name for name, _ in plan.constants),
-        roles=roles,
-        role_comment=_role_comment(plan, roles),
-        prologue=tuple(_line(definition) for definition in plan.definitions),
-        notes=tuple(line for slots in plan.slots for line in slots.protocol.reason.splitlines()),
-        rows=tuple(_axis_view(axis) for axis in plan.stages[0].tile if axis.local),
-        program=_node_views(plan, plan.program, 0),
-    )
+    return parameters
 
 
-def _role_comment(plan: KernelPlan, roles: int) -> str:
-    if roles == 1:
+def _tensor_comment(tensor: Tensor) -> str:
+    shape = ", ".join(text(axis.extent, KERNEL) for axis in tensor.axes)
+    return f"[{shape}], of this rank, {'contiguous' if tensor.contiguous else 'any strides'}"
+
+
+def _role_comment(plan: KernelPlan) -> str:
+    if plan.launch.roles == 1:
         return ""
-    first, second = (stage.name for stage in plan.stages)
-    return f"Even cores {first}, odd cores {second}. An odd number of cores gives the first role one core more."
+    first, second = (
+        ", ".join(s.name for s in plan.stages if s.workers.selection == Role(index, plan.launch.roles))
+        for index in range(plan.launch.roles)
+    )
+    return f"Even cores: {first}; odd cores: {second}. An odd number gives the even ones one core more."
+
+
+def _rows(plan: KernelPlan) -> list[Line]:
+    """Positions inside of a tile that are the same for all tiles."""
+    found: dict[str, str] = {}
+    for stage in plan.stages:
+        for axis in stage.tile if stage.kind is not Kind.PUT else ():
+            if axis.local and not symbols(axis.offset) and text(axis.offset, KERNEL) == "0":
+                found[axis.local] = f"tl.arange(0, {axis.tile})"
+    return [Line(name, value) for name, value in found.items()]
 
 
 def _extents(extents: Iterable[Expr]) -> str:
     return ", ".join(text(extent, KERNEL) for extent in extents)
-
-
-def _line(definition: Definition) -> Line:
-    return Line(definition.name, text(definition.value, KERNEL), tuple(definition.comment.splitlines()))
 
 
 def _node_views(plan: KernelPlan, nodes: tuple[Node, ...], extra: int) -> tuple[NodeView, ...]:
@@ -153,25 +173,31 @@ def _node_views(plan: KernelPlan, nodes: tuple[Node, ...], extra: int) -> tuple[
 
 def _node_view(plan: KernelPlan, node: Node, extra: int) -> NodeView:
     """`extra` is that of the surrounding rounds, which count in `step` where stages lag, else in the round itself."""
-    round_axis = plan.stages[0].tasks.round
     match node:
-        case Rounds(more, body):
-            variable = "step" if more else round_axis.name
+        case Rounds(axis, more, body):
+            variable = "step" if more else axis.name
             return NodeView(
                 "block",
-                head=f"for {variable} in range({text(round_axis.extent + more, KERNEL)}):",
-                definitions=() if more else tuple(_line(d) for d in _body_definitions(plan, body)),
+                head=f"for {variable} in range({text(axis.extent + more, KERNEL)}):",
+                definitions=() if more else tuple(binding_line(d) for d in _body_definitions(plan, body)),
                 body=_node_views(plan, body, more),
             )
-        case When(role, lag, body):
+        case Scope(engine, body):
+            return NodeView(
+                "block", head=f'with al.scope(core_mode="{engine.value}"):', body=_node_views(plan, body, extra)
+            )
+        case When(role, None, body):
+            return NodeView("block", head=f"if role == {role}:", body=_node_views(plan, body, 0))
+        case When(role, int(lag), body):
+            (axis,) = {_stage_of(plan, inner).tasks.round for inner in body}
+            if axis is None:
+                raise ValueError("expected stages with rounds where stages lag")
+            # step runs from 0 to rounds + extra - 1: only the bound that it can break is tested.
             conditions = [f"role == {role}"]
-            definitions: list[Line] = []
-            if lag is not None:
-                # step runs from 0 to rounds + extra - 1: only the bound that it can break is tested.
-                conditions += [f"step >= {lag}"] if lag else []
-                conditions += [f"step < {text(round_axis.extent + lag, KERNEL)}"] if lag < extra else []
-                definitions.append(Line(round_axis.name, text(Sym("step") - lag, KERNEL)))
-                definitions += [_line(d) for d in _body_definitions(plan, body)]
+            conditions += [f"step >= {lag}"] if lag else []
+            conditions += [f"step < {text(axis.extent + lag, KERNEL)}"] if lag < extra else []
+            definitions = [Line(axis.name, text(Sym("step") - lag, KERNEL))]
+            definitions += [binding_line(d) for d in _body_definitions(plan, body)]
             return NodeView(
                 "block",
                 head=f"if {' and '.join(conditions)}:",
@@ -179,111 +205,35 @@ def _node_view(plan: KernelPlan, node: Node, extra: int) -> NodeView:
                 body=_node_views(plan, body, 0),
             )
         case Barrier(reason):
-            return NodeView("barrier", comment=tuple(reason.splitlines()))
+            call = "barrier_all" if plan.is_mix else "barrier_all_vec"
+            return NodeView("barrier", comment=tuple(reason.splitlines()), call=f"libshmem_device.{call}()")
         case Run(name):
-            return NodeView("run", stage=_stage_view(plan, plan.stage(name)))
+            return NodeView("run", stage=stage_view(plan, plan.stage(name)))
         case _:
             assert_never(node)
+
+
+def _stage_of(plan: KernelPlan, node: Node) -> Stage:
+    if not isinstance(node, Run):
+        raise TypeError(f"expected a stage, got {node}")
+    return plan.stage(node.stage)
 
 
 def _body_definitions(plan: KernelPlan, body: tuple[Node, ...]) -> tuple[Definition, ...]:
     """What the stages below need of the round, each name once."""
     found: dict[str, Definition] = {}
+    needed: frozenset[str] = frozenset()
     pending = list(body)
     while pending:
         node = pending.pop(0)
         match node:
             case Run(name):
-                found |= {d.name: d for d in round_definitions(plan, plan.stage(name))}
-            case When(_, None, inner):
+                stage = plan.stage(name)
+                found |= {d.name: d for d in round_definitions(plan, stage)}
+                needed |= Lowering(plan, stage).needed()
+            case When(_, None, inner) | Scope(_, inner):
                 pending += inner
             case _:
                 pass
-    return tuple(found.values())
-
-
-def _stage_view(plan: KernelPlan, stage: Stage) -> StageView:
-    loop = work_loop(plan, stage)
-    (read,), (write,) = stage.reads, stage.writes
-    return StageView(
-        kind=stage.kind,
-        sync=plan.sync,
-        core=loop.core.name,
-        total=loop.total.name,
-        cores=loop.cores.name,
-        definitions=tuple(_line(definition) for definition in loop.definitions),
-        items=tuple(ItemView(i.name, text(i.first, KERNEL), text(i.stop, KERNEL)) for i in loop.items),
-        tile=tuple(_axis_view(axis) for axis in stage.tile),
-        read=_access_view(plan, stage, read),
-        write=_access_view(plan, stage, write),
-        guarded=_access_view(plan, stage, write if plan.is_source(stage) else read),
-        signal=_signal_view(plan, stage, plan.slots[0]) if plan.slots else None,
-    )
-
-
-def _axis_view(axis: TileAxis) -> AxisView:
-    return AxisView(axis.index, axis.block, axis.tile, text(axis.extent, KERNEL), axis.local)
-
-
-def _access_view(plan: KernelPlan, stage: Stage, access: Access) -> AccessView:
-    remote = access.place.rank.name if isinstance(access.place, Peer) else None
-    is_buffer = any(buffer.name == access.region for buffer in plan.buffers)
-    if is_buffer:
-        terms = plan.buffer(access.region).layout.offset(buffer_coordinates(plan, access))
-    else:
-        strides = plan.tensor(access.region).strides
-        terms = tuple((c, Sym(stride)) for c, stride in zip(access.coordinates, strides, strict=True))
-    bound = is_buffer and (remote is not None or bool(plan.slots))
-    parameter = f"{access.region}_ptr"
-    return AccessView(
-        region=access.region,
-        pointer=access.region if bound else parameter,
-        offset=" + ".join(_term(stage, coordinate, stride) for coordinate, stride in terms),
-        symmetric=parameter if bound else None,
-        remote=remote,
-    )
-
-
-def _term(stage: Stage, coordinate: Expr, stride: Expr) -> str:
-    """`coordinate * stride`; a coordinate along a tile axis is broadcast to the tile's shape."""
-    for axis, broadcast in zip(stage.tile, BROADCAST, strict=True):
-        if symbols(coordinate) & {axis.index, axis.local}:
-            vector = text(coordinate, KERNEL)
-            vector = f"{vector}{broadcast}" if isinstance(coordinate, Sym) else f"({vector}){broadcast}"
-            if stride == Const(1):
-                return vector
-            return text(Binary(Op.MUL, Sym("vector"), stride), KERNEL, {"vector": vector})
-    return text(coordinate * stride, KERNEL)
-
-
-def _signal_view(plan: KernelPlan, stage: Stage, slots: SlotGroup) -> SignalView:
-    offset: Expr = Const(0)
-    for coordinate, stride in slots.layout.offset(slot_coordinates(plan, stage, slots)):
-        offset = offset + coordinate * stride
-    producing = plan.is_source(stage)
-    protocol = slots.protocol
-    partner = stage.partner.name
-    return SignalView(
-        region=slots.name,
-        slot=text(offset * Sym("SLOT_WORDS"), KERNEL),
-        remote=partner if producing else None,
-        wait_value=text(protocol.free if producing else protocol.ready, KERNEL),
-        notify_rank=partner if producing else "rank",
-        notify_value=text(protocol.ready if producing else protocol.credit, KERNEL),
-        notify_comment="" if producing else CREDIT_COMMENT,
-    )
-
-
-def _split_view(plan: KernelPlan) -> SplitView | None:
-    tasks = plan.stages[0].tasks
-    if tasks.granularity is Granularity.TILE:
-        return None
-    merged = tasks.merged_rounds
-    return SplitView(
-        rounds=text(substitute(tasks.round.extent, plan.names), HOST) if merged else None,
-        items=text(tasks.rank.extent, HOST),
-        axes=tuple(Line(axis.name, text(substitute(axis.extent, plan.names), HOST)) for axis in tasks.items),
-        last_wave=LAST_WAVE,
-        whole=f"all tiles of one of the {tasks.round.label} for one of the {tasks.rank.label}",
-        countable="of those that the ring lets be under way" if merged else "in each round",
-    )
+    used = closed(needed, tuple(found.values()))
+    return tuple(definition for name, definition in found.items() if name in used)

@@ -4,7 +4,8 @@ result = run_module(Path("generated/x.py"), ranks=2, cores=40, shape={"S": 2045,
 
 run       -> self_check (what a generated module is), program (machine set-up), verdict
 stand_ins -> host (triton, torch_npu, torch.distributed, shmem, time) and language (tl, dl, libshmem_device)
-language  -> flags (what the cores of an AI core tell each other), values (affine, tiles, integers), memory, signals
+language  -> flags (what the cores of an AI core tell each other), values (affine, tiles, integers), memory, signals,
+             engines (and nodes), udma (its rules)
 split     -> a mix kernel's text for the AIC and for the AIVs; timing -> virtual time, an observer
 machine   -> actors, schedule, events; device (cores, streams); findings, diagnosis
 
@@ -19,10 +20,12 @@ from fusegen.sim.findings import (
     Finding,
     HostError,
     IntegerOverflow,
+    LeakedCollective,
     LeftoverFlag,
     MisalignedSlot,
     OutOfBounds,
     StepLimit,
+    UdmaRule,
     WrongValues,
 )
 from fusegen.sim.schedule import ScheduleName
@@ -36,6 +39,7 @@ __all__ = [
     "Finding",
     "HostError",
     "IntegerOverflow",
+    "LeakedCollective",
     "LeftoverFlag",
     "MisalignedSlot",
     "OutOfBounds",
@@ -45,6 +49,7 @@ __all__ = [
     "ScheduleName",
     "SimulationError",
     "StepLimit",
+    "UdmaRule",
     "Unsupported",
     "WrongValues",
     "run_module",

@@ -104,16 +104,18 @@ class Actor:
     """One greenlet with its name.
 
     `number` counts the actors of a machine in the order of their creation. `waiting` is None while it can run.
+    `meetings` counts what it has done to be in step with others: notifies, waits, flags, barriers.
     Programs have a kernel and a position in its grid.
     """
 
-    __slots__ = ("greenlet", "kernel", "name", "number", "position", "waiting")
+    __slots__ = ("greenlet", "kernel", "meetings", "name", "number", "position", "waiting")
 
     def __init__(self, name: ActorName, *, kernel: Kernel | None = None, position: tuple[int, ...] = ()) -> None:
         self.name = name
         self.kernel = kernel
         self.position = position
         self.waiting: Wait | None = None
+        self.meetings = 0
         self.number: int
         self.greenlet: greenlet
 

@@ -1,8 +1,8 @@
 """What a simulation finds: immutable values that name the actor, the source line, the tensor and the slot.
 
     Finding = Deadlock | OutOfBounds | UseAfterFree | IntegerOverflow | DivisionByZero | StepLimit | MisalignedSlot
-            | NotSymmetric | InvalidPeer | SlotLayout | LeftoverFlag | CollectiveMismatch | HostError | KernelError
-            | WrongValues
+            | NotSymmetric | InvalidPeer | Unreachable | UdmaRule | SlotLayout | LeftoverFlag | CollectiveMismatch
+            | HostError | LeakedCollective | KernelError | WrongValues
 
 Inside the machine a finding travels as the exception `Found` from the place that notices it, which knows no actor, to
 the actor that was running, which adds who and where. `Found` never leaves `fusegen.sim`.
@@ -138,7 +138,7 @@ class MisalignedSlot(Finding):
 
 @dataclass(frozen=True, slots=True)
 class NotSymmetric(Finding):
-    """symm_at, notify or putmem with a pointer that is not into the symmetric heap."""
+    """symm_at or notify with a pointer that is not into the symmetric heap."""
 
     tensor: str = ""
 
@@ -149,6 +149,42 @@ class InvalidPeer(Finding):
 
     peer: int = 0
     ranks: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Unreachable(Finding):
+    """An access to memory of `peer` that no engine carries: MTE is not initialised, or would have to cross nodes."""
+
+    tensor: str = ""
+    peer: int = 0
+
+
+UdmaRuleName = Literal[
+    "target",
+    "engine",
+    "size",
+    "mapped address",
+    "symmetric address",
+    "local address",
+    "own rank",
+    "single core",
+    "whole block",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class UdmaRule(Finding):
+    """putmem or getmem with `peer` breaks a rule of the guide's section `guide`; `udma` has the rules.
+
+    `expected` is what the rule asks for. `other` is the core that addressed the peer first, for the rule of the single
+    core.
+    """
+
+    rule: UdmaRuleName = "target"
+    expected: str = ""
+    guide: str = ""
+    peer: int = 0
+    other: ActorName | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,11 +215,20 @@ class CollectiveMismatch(Finding):
 
 @dataclass(frozen=True, slots=True)
 class HostError(Finding):
-    """Host code raised. `waiting` names what the other ranks were left with."""
+    """Host code of `ranks` raised."""
 
     exception: str = ""
     ranks: tuple[int, ...] = ()
     trace: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LeakedCollective(HostError):
+    """Host code of `ranks` raised while others wait for them, on the device or in a host collective.
+
+    `waiting` says who waits where, one entry for each line of code.
+    """
+
     waiting: tuple[str, ...] = ()
 
 
@@ -198,7 +243,7 @@ class KernelError(Finding):
 class WrongValues(Finding):
     """The run ended, and `ranks` differ from the reference by more than `tolerance`.
 
-    `largest` is the largest absolute error; None where elements were never written, which counts as infinite.
+    `largest` is the largest error; None where elements were never written, which counts as infinite.
     """
 
     ranks: tuple[int, ...] = ()

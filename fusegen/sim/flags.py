@@ -65,6 +65,7 @@ class BlockExchange:
     def set_flag(self, key: FlagKey) -> None:
         """Raise a flag for every actor of the receiving core type. The caller of the builtin is two frames up."""
         actor = self._machine.current
+        actor.meetings += 1
         exchange = self._of(actor)
         event = None
         if self._events.observers:
@@ -80,6 +81,7 @@ class BlockExchange:
     def wait_flag(self, key: FlagKey) -> None:
         """Park the current actor until every actor of the sending core type has raised a flag for it; take those."""
         actor = self._machine.current
+        actor.meetings += 1
         exchange = self._of(actor)
         receiver = actor.name.sub_vec_id
         queues = [exchange.raised.setdefault((key, sender, receiver), deque()) for sender in _actors(key.sender)]

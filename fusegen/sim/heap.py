@@ -8,6 +8,7 @@ from weakref import WeakValueDictionary
 
 import torch
 
+from fusegen.sim.engines import Links
 from fusegen.sim.findings import Found, InvalidPeer, NotSymmetric
 from fusegen.sim.memory import Memory, Pointer, use_after_free
 
@@ -17,10 +18,11 @@ POISON_BYTE: Final = 0x5A
 
 
 class SymmetricHeap:
-    """Allocations of all ranks. `limits` are the bytes each rank reserved, by rank."""
+    """Allocations of all ranks. `limits` are the bytes each rank reserved, by rank; `links` connect the ranks."""
 
-    def __init__(self, *, ranks: int) -> None:
+    def __init__(self, *, ranks: int, links: Links) -> None:
         self.ranks = ranks
+        self.links = links
         self.limits: dict[int, int] = {}
         self._used = [0] * ranks
         self._memories: dict[int, Memory] = {}

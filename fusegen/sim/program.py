@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from fusegen.sim.actors import Actor
+from fusegen.sim.engines import Links
 from fusegen.sim.errors import SimulationError
 from fusegen.sim.events import Observer
 from fusegen.sim.findings import ActorName, Finding
@@ -23,6 +24,7 @@ from fusegen.sim.schedule import Schedule
 from fusegen.sim.slots import SlotNames
 from fusegen.sim.stand_ins import installed
 from fusegen.sim.verdict import verdict
+from fusegen.targets import Target
 
 MAX_RANKS: Final = 16
 DEFAULT_STEP_LIMIT: Final = 20_000_000
@@ -66,11 +68,16 @@ def run_program(
     cores: int,
     core_unit: CoreUnit = "vector",
     schedule: Schedule,
+    target: Target | None = None,
+    ranks_per_node: int | None = None,
     step_limit: int = DEFAULT_STEP_LIMIT,
     progress: Callable[[int], None] | None = None,
     observers: Sequence[Observer] = (),
 ) -> Outcome:
     """Run a program on `ranks` ranks of `cores` cores each, counted in `core_unit`; what is wrong with it is a finding.
+
+    `target` is the device of every rank, by default one that has the engines that the program initialises. A node has
+    `ranks_per_node` ranks, by default all of them.
 
     Raises SimulationError for an impossible machine, and whatever FusegenError the program meets, such as Unsupported.
     """
@@ -78,11 +85,16 @@ def run_program(
         raise SimulationError(f"ranks: expected 1 to {MAX_RANKS}, got {ranks}")
     if cores < 1:
         raise SimulationError(f"cores: expected at least 1, got {cores}")
+    ranks_per_node = ranks if ranks_per_node is None else ranks_per_node
+    if ranks_per_node < 1 or ranks % ranks_per_node:
+        raise SimulationError(
+            f"ranks_per_node: expected a divisor of {ranks}, the number of ranks, got {ranks_per_node}"
+        )
     machine = Machine(schedule, step_limit=step_limit, is_source=program.is_source)
     machine.events.observers.extend(observers)
     count = CoreCount(cores, core_unit)
-    hosts = Hosts(machine, ranks=ranks, cores=count)
-    heap = SymmetricHeap(ranks=ranks)
+    hosts = Hosts(machine, ranks=ranks, cores=count, ranks_per_node=ranks_per_node)
+    heap = SymmetricHeap(ranks=ranks, links=Links(ranks_per_node=ranks_per_node, device=target))
     language = DeviceLanguage(machine, heap, on_tiles=progress)
     with installed(machine, hosts, heap, language, count):
         for rank in range(ranks):
@@ -92,9 +104,9 @@ def run_program(
             end = verdict(machine, hosts, language.signals, language.barrier, program.slot_names)
         finally:
             machine.close()
-    if end:
-        findings = [end]
-    else:
+    findings = end
+    if not end:
         slots = [program.slot_names.layout_fault(*entry) for entry in language.signals.notified.items()]
-        findings = [finding for finding in (program.result(), *machine.notes, *slots) if finding]
-    return Outcome(end is None, tuple(findings), steps=machine.steps, tiles=language.tiles)
+        notes = (program.result(), *machine.notes, *slots, *language.transfers.findings())
+        findings = tuple(finding for finding in notes if finding)
+    return Outcome(not end, findings, steps=machine.steps, tiles=language.tiles)

@@ -17,6 +17,7 @@ from fusegen.sim.program import DEFAULT_STEP_LIMIT, run_program
 from fusegen.sim.schedule import Schedule, ScheduleName, schedule_named
 from fusegen.sim.schedule.replay import Recorded, Replay
 from fusegen.sim.self_check import SelfCheck
+from fusegen.targets import target as target_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,8 @@ def run_module(
     seed: int = 0,
     schedule: ScheduleName | Schedule = "round-robin",
     schedule_seed: int | None = None,
+    target: str | None = None,
+    ranks_per_node: int | None = None,
     record: bool = False,
     step_limit: int = DEFAULT_STEP_LIMIT,
     dump_dir: Path | None = None,
@@ -59,11 +62,15 @@ def run_module(
     `cores` counts AI cores where the module has a mix kernel, vector cores otherwise (see `mix.core_unit_of`).
 
     `seed` chooses the inputs, `schedule_seed` (by default the same) the order of actors where the schedule is random.
-    `record` asks for the schedule in the result. A watchdog of the module writes to `dump_dir`, or to a temporary
-    folder. `progress` is told the number of tiles stored, now and then; `observers` receive every event.
+    `target` names the device, which decides whether there is UDMA: by default it has the engines that the module
+    initialises, as Ascend910B3 has without UDMA and Ascend950PR_9599 with it. Nodes have `ranks_per_node` ranks each,
+    by default all of them. `record` asks for the schedule in the result. A watchdog of the module writes to `dump_dir`,
+    or to a temporary folder. `progress` is told the number of tiles stored, now and then; `observers` receive every
+    event.
 
-    Raises SimulationError for arguments that the module cannot be run with, and Unsupported, by name, for a builtin
-    that the simulator does not know. Everything that is wrong with the module is a finding.
+    Raises SimulationError for arguments that the module cannot be run with, UsageError for an unknown target, and
+    Unsupported, by name, for a builtin that the simulator does not know. Everything that is wrong with the module is a
+    finding.
     """
     started = time.perf_counter()
     if not path.is_file():
@@ -83,6 +90,8 @@ def run_module(
             cores=cores,
             core_unit=core_unit_of(path),
             schedule=recorder or strategy,
+            target=target_named(target) if target else None,
+            ranks_per_node=ranks_per_node,
             step_limit=step_limit,
             progress=progress,
             observers=observers,

@@ -1,7 +1,8 @@
 """The contract of a generated module, as a host program: import it, join the process group, call `self_check`.
 
-A module defines TOLERANCE, process_group(heap), heap_bytes(**shape, ranks=) and self_check(**shape, launches=, seed=,
-dump_dir=) -> largest absolute error of the rank; it may define slot_axes(**shape, ranks=) -> axes of `signal_ptr`.
+A module defines TOLERANCE, process_group(heap), available_cores(), heap_bytes(**shape, ranks=, cores=) and
+self_check(**shape, launches=, seed=, dump_dir=) -> largest error of the rank; it may define slot_axes(**shape, ranks=,
+cores=) -> by name of an allocation of signal slots, which kernels know as `NAME_ptr`, the axes of these slots.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from fusegen.sim.errors import SimulationError
 from fusegen.sim.findings import Finding, HostError, WrongValues
 from fusegen.sim.slots import SlotNames
 
-SIGNAL_PARAMETER: Final = "signal_ptr"
-"""The kernel parameter that slot_axes is about: the signal memory of the module's Workspace."""
+CONTRACT: Final = ("process_group", "available_cores", "heap_bytes", "self_check", "TOLERANCE")
+"""What every generated module defines."""
 
 
 class SelfCheck:
     """The self-check of the module at `path` on every rank. Each rank has a module object of its own, as in a process.
 
-    `errors` are the largest absolute errors by rank, infinite where NaN, and None for ranks that have not returned one.
+    `errors` are the largest errors by rank, infinite where NaN, and None for ranks that have not returned one.
     """
 
     def __init__(
@@ -63,10 +64,11 @@ class SelfCheck:
         self._check_contract(module)
         self._tolerance = float(module.TOLERANCE)
         self.slot_names = self._slot_names(module)
-        with module.process_group(module.heap_bytes(**self._shape, ranks=self._ranks)):
+        heap = module.heap_bytes(**self._shape, ranks=self._ranks, cores=module.available_cores())
+        with module.process_group(heap):
             error = module.self_check(**self._shape, **self._options)
         if not _is_number(error):
-            raise TypeError(f"self_check: expected the largest absolute error, a number, got {error!r}")
+            raise TypeError(f"self_check: expected the largest error, a number, got {error!r}")
         self.errors[rank] = math.inf if math.isnan(error) else float(error)
 
     def result(self) -> Finding | None:
@@ -82,7 +84,7 @@ class SelfCheck:
         largest = max(errors.values())
         advice = ": elements that were never written count as infinite" if math.isinf(largest) else ""
         return WrongValues(
-            f"{_ranks(wrong)} of {self._ranks}: expected an absolute error of at most {self._tolerance:g}, "
+            f"{_ranks(wrong)} of {self._ranks}: expected an error of at most {self._tolerance:g}, "
             f"got {largest:g}{advice}",
             ranks=wrong,
             largest=largest if math.isfinite(largest) else None,
@@ -95,10 +97,11 @@ class SelfCheck:
         dims = {
             name: self._shape[name] for name in inspect.signature(module.slot_axes).parameters if name in self._shape
         }
-        return SlotNames({SIGNAL_PARAMETER: module.slot_axes(**dims, ranks=self._ranks)})
+        groups = module.slot_axes(**dims, ranks=self._ranks, cores=module.available_cores())
+        return SlotNames({f"{name}_ptr": axes for name, axes in groups.items()})
 
     def _check_contract(self, module: ModuleType) -> None:
-        for name in ("process_group", "heap_bytes", "self_check", "TOLERANCE"):
+        for name in CONTRACT:
             if not hasattr(module, name):
                 raise SimulationError(f"{self._path}: expected a generated module, which defines {name}")
         if not _is_number(module.TOLERANCE) or math.isnan(module.TOLERANCE):

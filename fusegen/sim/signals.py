@@ -74,6 +74,7 @@ class Signals:
         memory, address = pointer.memory, pointer.address()
         self._check(pointer, address, count)
         actor = self._machine.current
+        actor.meetings += 1
         wait = SlotWait(memory, address, count, value, pointer.element.itemsize)
         while not is_satisfied(wait):
             for slot in wait.addresses():
@@ -110,6 +111,7 @@ class Signals:
         first_line = line if previous is None else previous.first_line
         if previous is None:
             self.notified[memory] = memory.bytes.size
+        self._machine.current.meetings += 1
         is_lost = previous is not None and not previous.seen_by and previous.value != value
         if previous is not None:
             previous.erased = None  # one step back is all that a report needs
@@ -195,6 +197,7 @@ class DeviceBarrier:
         if kernel is None:
             raise TypeError("barrier_all_vec: expected a call inside a kernel")
         kernel.has_waited = True
+        actor.meetings += 1
         wait = BarrierWait(kernel.key, cubes)
         groups = self.arrived.setdefault(wait, {})
         groups.setdefault(actor.name.rank, []).append(actor)

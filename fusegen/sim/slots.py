@@ -42,7 +42,7 @@ class SlotNames:
         """Why the slots in use are not those declared; `size` is that of the memory in bytes.
 
         Used slots must be declared ones, and fill a box that starts at the first position of every axis: a shifted
-        address leaves a gap there.
+        address leaves a gap there. An axis of ranks may leave out the own rank, which needs no signal to itself.
         """
         axes = self._axes.get(memory.name)
         if not axes or memory.has_plain_stores:
@@ -54,7 +54,8 @@ class SlotNames:
             message = f"{where}: {size} bytes are allocated, the module declares {declared} slots of {SLOT_BYTES} bytes"
             return SlotLayout(message, tensor=memory.name, rank=memory.rank)
         positions = [tuple(coordinate for _, coordinate in self._decoded(memory.name, slot).position) for slot in used]
-        box = product(*(range(len(set(column))) for column in zip(*positions, strict=True)))
+        columns = zip(axes, zip(*positions, strict=True), strict=True)
+        box = product(*(self._expected(axis, set(column), memory.rank) for axis, column in columns))
         expected = [ravel_multi_index(position, tuple(axes.values())) for position in box]
         missing = [slot for slot in expected if slot not in set(used)]
         if not missing:
@@ -64,6 +65,13 @@ class SlotNames:
         shifted = f"; {stray} is: the slot address is shifted against the declared axes" if stray else ""
         message = f"{where}: {never} is never used, {len(used)} of {declared} declared slots are{shifted}"
         return SlotLayout(message, tensor=memory.name, rank=memory.rank, slot=stray or never)
+
+    @staticmethod
+    def _expected(axis: str, used: set[int], rank: int) -> list[int]:
+        """Positions that should be in use on an axis, from how many are."""
+        if axis.endswith("_rank") and rank not in used:
+            return [position for position in range(len(used) + 1) if position != rank]
+        return list(range(len(used)))
 
     def _decoded(self, name: str, index: int) -> Slot:
         """The slot with its coordinates, if it is one of the declared slots."""

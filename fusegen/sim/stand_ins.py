@@ -94,9 +94,9 @@ def installed(
         yield
 
 
-def _npu(tensor: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
+def _npu(tensor: torch.Tensor, device: int | str | None = None, **_: Any) -> torch.Tensor:
     """Tensor.npu."""
-    return tensor.to("npu")
+    return tensor.to(f"npu:{device}" if isinstance(device, int) else device or "npu")
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from typing import Final
 from fusegen.errors import Fault, SpecError, listed, nearest
 from fusegen.spec.document import Document, override, parse
 from fusegen.spec.messages import described, known_fields, shape_faults
-from fusegen.spec.model import PATTERNS, KernelSpec, SpecBase
+from fusegen.spec.model import PATTERNS, KernelSpec
 from fusegen.spec.rules import broken_rules
 
 _IMPORTED: Final = frozenset({"fusegen", "numpy", "shmem", "torch", "torch_npu", "triton", "triton_dist"})
@@ -158,10 +158,10 @@ def _pattern_fault(document: Document) -> Fault:
 
 
 def _common_faults(document: Document) -> list[Fault]:
-    """Faults of the fields that every pattern has: all that can be said without a known pattern."""
-    common = {key: value for key, value in document.data.items() if key in SpecBase.model_fields}
-    faults = shape_faults(SpecBase, replace(document, data=common))
-    return [fault for fault in faults if fault.field != "pattern"]
+    """What is wrong whatever the pattern is: all that can be said without a known one."""
+    first, *others = (shape_faults(model, document) for model in PATTERNS.values())
+    shared = [fault for fault in first if all(fault in faults for faults in others)]
+    return [fault for fault in shared if fault.field != "pattern"]
 
 
 def _line_of(lines: Mapping[str, int], field: str) -> int:

@@ -13,7 +13,8 @@ from pydantic_core import ErrorDetails
 
 from fusegen.errors import Fault, listed, nearest
 from fusegen.spec.document import Document, Key, path_of
-from fusegen.spec.model import Says
+from fusegen.spec.fields import Says
+from fusegen.spec.model import PATTERNS
 
 _LONGEST_QUOTE: Final = 60
 _SWITCHES: Final = frozenset({"yes", "no", "on", "off"})
@@ -41,7 +42,9 @@ class _Place:
             self.type, *metadata = get_args(self.type)
         self.says = next((each for each in metadata if isinstance(each, Says)), None)
         choices = extra.get("enum") if isinstance(extra, dict) else None
-        words = get_args(self.type) if get_origin(self.type) is Literal else choices
+        alternatives = (self.type, *get_args(self.type))
+        literal = next((each for each in alternatives if get_origin(each) is Literal), None)
+        words = get_args(literal) if literal else choices
         self.choices = tuple(each for each in words or () if isinstance(each, str))
 
     @property
@@ -95,7 +98,10 @@ def _fault(model: type[BaseModel], document: Document, detail: ErrorDetails) -> 
 def _unknown_key(model: type[BaseModel], document: Document, detail: ErrorDetails) -> Fault:
     *parents, key = detail["loc"]
     keys = _Place(model, tuple(parents)).keys
+    owners = [] if parents else [name for name, each in PATTERNS.items() if key in each.model_fields]
     advice = nearest(str(key), keys) or f"keys: {', '.join(keys)}"
+    if owners:
+        advice = f"patterns with it: {', '.join(owners)}"
     return Fault(path_of(detail["loc"]), "a known key", str(key), advice)
 
 

@@ -20,18 +20,31 @@ class _UntitledFields(GenerateJsonSchema):
 
 
 def json_schema() -> dict[str, Any]:
-    """The schema of any spec: one alternative for each pattern (JSON Schema, Draft 2020-12)."""
-    models = list(PATTERNS.values())
+    """The schema of any spec (JSON Schema, Draft 2020-12).
+
+    `pattern` chooses the model that the rest is held to. This is said with if and then rather than oneOf: editors then
+    complete the fields of that pattern, and complain about the wrong field instead of about every alternative.
+    """
     references, definitions = models_json_schema(
-        [(model, "validation") for model in models], schema_generator=_UntitledFields
+        [(model, "validation") for model in PATTERNS.values()], schema_generator=_UntitledFields
     )
     return {
         "$schema": GenerateJsonSchema.schema_dialect,
         "title": "fusegen spec",
         "description": "A fused collective kernel for Ascend NPUs, as fusegen renders it.",
-        "oneOf": [references[model, "validation"] for model in models],
+        "type": "object",
+        "required": ["pattern"],
+        "properties": {"pattern": {"enum": list(PATTERNS), "description": "The fused collective to generate."}},
+        "allOf": [
+            {"if": _has_pattern(pattern), "then": references[model, "validation"]}
+            for pattern, model in PATTERNS.items()
+        ],
         "$defs": definitions["$defs"],
     }
+
+
+def _has_pattern(pattern: str) -> dict[str, Any]:
+    return {"required": ["pattern"], "properties": {"pattern": {"const": pattern}}}
 
 
 def schema_text() -> str:

@@ -107,11 +107,11 @@ def test_the_launcher_computes_what_the_planner_explains(changes: dict[str, Any]
     for shape, ranks, cores in itertools.product(SHAPES, (1, 3, 8), (2, 7, 40)):
         conditions = Conditions(ranks, cores, shape)
         explanation = explain(plan, conditions)
-        elements = launcher["symmetric_elements"](**shape, ranks=ranks)
+        elements = launcher["symmetric_elements"](**shape, ranks=ranks, cores=cores)
         assert elements["peer"] == explanation.buffers[0]["elements"]
         if plan.slots:
             assert elements["signal"] == explanation.slots["count"] * 8
-            axes = launcher["slot_axes"](**shape, ranks=ranks)
+            axes = launcher["slot_axes"](**shape, ranks=ranks, cores=cores)["signal"]
             assert axes == explanation.slots["axes"]
             assert prod(axes.values()) * 64 == explanation.slots["bytes"]
         if changes["flatten"] == "auto":

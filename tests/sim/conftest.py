@@ -32,24 +32,29 @@ from triton.language.extra.cann.extension import sub_vec_id
 from triton_dist.language.extra import libshmem_device
 
 TOLERANCE = 0.0
+ENGINES = ash.OpEngineType.MTE | ash.OpEngineType.UDMA
 
 
 @contextmanager
 def process_group(heap):
-    rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    torch.npu.set_device(rank)
+    rank, ranks, device = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
+    torch.npu.set_device(device)
     dist.init_process_group(backend="hccl")
     attributes = ash.InitAttr()
     attributes.my_rank, attributes.n_ranks, attributes.local_mem_size = rank, ranks, heap
-    attributes.ip_port = "tcp://127.0.0.1:8666"
-    attributes.option_attr.data_op_engine_type = ash.OpEngineType.MTE
+    attributes.ip_port = f"tcp://{os.environ['ASH_MASTER_ADDR']}:{os.environ['ASH_MASTER_PORT']}"
+    attributes.option_attr.data_op_engine_type = ENGINES
     assert ash.aclshmem_init(attributes) == 0
     yield
     ash.aclshmem_finalize()
     dist.destroy_process_group()
 
 
-def heap_bytes(*, ranks):
+def available_cores():
+    return NPUUtils().get_aivector_core_num()
+
+
+def heap_bytes(*, ranks, cores):
     return 1 << 20
 
 
@@ -65,7 +70,10 @@ def difference(got, expected):
 
 
 """
-"""The contract of a generated module, for a test that defines `check(rank, ranks) -> error` and its kernels."""
+"""The contract of a generated module, for a test that defines `check(rank, ranks) -> error` and its kernels.
+
+A test may define ENGINES, the engines that process_group initialises.
+"""
 
 
 @pytest.fixture

@@ -336,9 +336,11 @@ def test_watchdog_writes_its_dump(signal_module: Path, without_line, tmp_path: P
         assert (facts["rank"], facts["ranks"], facts["launches"]) == (rank, 2, 1)
         assert facts["shape"] == SHAPE
         assert (facts["grid"], facts["vector_cores"]) == (4, 4)
-        assert [slot["slot"] for slot in facts["slots"]] == list(range(12))
-        assert {slot["value"] for slot in facts["slots"]} == {1}
-        assert facts["slots"][5] == {"slot": 5, "value": 1, "ring": 0, "source_rank": 1, "tile": 2}
+        slots = facts["slots"]["signal"]
+        assert slots["axes"] == {"ring": 2, "source_rank": 2, "tile": 3}
+        assert [slot["slot"] for slot in slots["nonzero"]] == list(range(12))
+        assert {slot["value"] for slot in slots["nonzero"]} == {1}
+        assert slots["nonzero"][5] == {"slot": 5, "value": 1, "ring": 0, "source_rank": 1, "tile": 2}
 
 
 def test_many_actors_are_grouped(signal_module: Path, without_line) -> None:

@@ -118,9 +118,10 @@ def kernel(heap_ptr, x_ptr):
     tl.atomic_add(x_ptr, 1)
     tl.atomic_add(x_ptr + tl.arange(0, 4), 1, mask=tl.arange(0, 4) < 2)
     libshmem_device.barrier_all_vec()
-    libshmem_device.putmem(heap_ptr, x_ptr, 8, dl.rank())
-    libshmem_device.getmem_nbi(x_ptr, heap_ptr, 8, dl.rank())
-    libshmem_device.quiet()
+    if tl.program_id(0) == 0:
+        libshmem_device.putmem(heap_ptr, x_ptr, 8, 1 - dl.rank())
+        libshmem_device.getmem_nbi(x_ptr, heap_ptr, 8, 1 - dl.rank())
+        libshmem_device.quiet()
 
 
 def check(rank, ranks):
@@ -130,10 +131,10 @@ def check(rank, ranks):
     return 0.0
 """
     told: list[Event] = []
-    assert run_source(source, observers=[told.append]).ok
+    assert run_source(source, ranks=2, observers=[told.append]).ok
     (passed,) = [event for event in told if isinstance(event, BarrierPassed)]
-    assert [actor.name.program for actor in passed.actors] == [0, 1]
-    assert passed.actor is passed.actors[1]
+    assert {(actor.name.rank, actor.name.program) for actor in passed.actors} == {(0, 0), (0, 1), (1, 0), (1, 1)}
+    assert passed.actor in passed.actors
     atomics = [event for event in of_program(told, rank=0, program=0) if isinstance(event, Atomic)]
     single, pair = [event.lanes for event in atomics]
     assert list(single) == [0]
@@ -147,7 +148,7 @@ def check(rank, ranks):
         (Write, "x_ptr", False),
     ]
     assert [event.builtin for event in told if isinstance(event, Fenced)] == ["quiet"] * 2
-    assert sum(isinstance(event, ProgramEnded) for event in told) == 2
+    assert sum(isinstance(event, ProgramEnded) for event in told) == 4
 
 
 def test_tokens_stay_with_the_pointer(run_source) -> None:
@@ -161,7 +162,7 @@ def kernel(flag_ptr, y_ptr):
     tl.store((y + tl.arange(0, 4))[:, None] + tl.arange(0, 2)[None, :], 1)
     tl.store(y.to(tl.pointer_type(tl.int32)), 1)
     tl.store(y + tl.load(y + tl.arange(0, 4)), 1)
-    libshmem_device.putmem(y, y_ptr, 8, 0)
+    libshmem_device.putmem(y, y_ptr, 8, 1 - dl.rank())
     tl.store(y_ptr, 1)
 
 
@@ -174,7 +175,8 @@ def check(rank, ranks):
     return 0.0
 """
     told: list[Event] = []
-    assert run_source(source, observers=[told.append]).ok
+    assert run_source(source, ranks=2, observers=[told.append]).ok
+    told = of_program(told, rank=0, program=0)
     tokens = tuple(event.token for event in told if isinstance(event, TokenConsumed))
     assert len(set(tokens)) == 2
     writes = [event.pointer.tokens for event in told if isinstance(event, Write)]

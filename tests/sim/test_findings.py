@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fusegen.sim import IntegerOverflow, MisalignedSlot, OutOfBounds, run_module
-from fusegen.sim.findings import HostError, StepLimit
+from fusegen.sim.findings import HostError, LeakedCollective, StepLimit
 
 SHAPE = {"S": 300, "H": 3, "D": 72}
 CONSUMER_SLOT = "slot = (ring * ring_slots + source * rank_slots + h * blocks_d + block_d) * SLOT_WORDS"
@@ -152,7 +152,7 @@ def test_host_raising_on_one_rank(signal_module: Path, mutant) -> None:
         "        raise RuntimeError('out of luck')\n    rank, ranks",
     )
     finding = only_finding(mutant(signal_module, edit))
-    assert isinstance(finding, HostError)
+    assert isinstance(finding, LeakedCollective)
     assert (finding.exception, finding.ranks) == ("RuntimeError", (1,))
     assert "rank 1 raised RuntimeError at reverse_all2all_mte_signal.py:" in finding.message
     assert "`raise RuntimeError('out of luck')`: out of luck; meanwhile" in finding.message
@@ -170,7 +170,7 @@ def check(rank, ranks):
     return 0.0
 """
     (finding,) = run_source(source, ranks=3).findings
-    assert isinstance(finding, HostError)
+    assert isinstance(finding, LeakedCollective)
     assert finding.ranks == (2,)
     assert [entry.split(" at ")[0] for entry in finding.waiting] == ["rank 0 host in barrier", "rank 1 host in barrier"]
 
@@ -228,8 +228,16 @@ def check(rank, ranks):
         ),
         ("tl.load(x_ptr - 1)", "OutOfBounds", "x_ptr: element -1 on rank"),
         ("dl.wait(heap_ptr + 56, 2, 'sys', 'acquire')", "OutOfBounds", "heap_ptr: elements 56 to 64 (slot 7)"),
-        ("libshmem_device.putmem(heap_ptr, x_ptr, 72, 0)", "OutOfBounds", "x_ptr: elements 0 to 71 on rank"),
-        ("libshmem_device.putmem(x_ptr, heap_ptr, 8, 0)", "NotSymmetric", "x_ptr: expected a pointer into"),
+        (
+            "libshmem_device.putmem(heap_ptr, x_ptr, 72, 1 - dl.rank())",
+            "OutOfBounds",
+            "x_ptr: elements 0 to 71 on rank",
+        ),
+        (
+            "libshmem_device.putmem(heap_ptr, x_ptr, 8, 2)",
+            "InvalidPeer",
+            "heap_ptr: expected a rank from 0 to 1, got 2",
+        ),
     ],
 )
 def test_addresses(run_source, call: str, kind: str, message: str) -> None:

@@ -5,27 +5,38 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fusegen.plan.facts import Decision
-from fusegen.plan.ir import (
-    Edge,
-    EdgeKind,
-    KernelPlan,
-)
+from fusegen.plan.ir import Edge, EdgeKind, KernelPlan
 
 
 def derive_edges(plan: KernelPlan) -> KernelPlan:
     """Forward edge: a round's tile is read after it was written. Backward edges: it is written over after it was read.
 
     A ring position comes back after `buffer_num` rounds, and again in the next launch on the same workspace, which
-    starts at position 0 whatever the last round of this one was (docs/platform.md, hazard 2).
+    starts at position 0 whatever the last round of this one was (docs/platform.md, hazard 2). A buffer without a ring
+    comes back in the next launch only.
     """
-    edges = buffer_edges(plan)
-    decision = Decision(
-        "ring",
-        f"{plan.buffer_num} buffer{'s' if plan.buffer_num > 1 else ''}: round r uses buffer r % {plan.buffer_num}",
-        "one round is read while the next one arrives" if plan.buffer_num > 1 else "rounds cannot overlap",
-        "1.1",
-    )
-    return replace(plan, edges=edges, decisions=(*plan.decisions, decision))
+    decisions = []
+    if any(buffer.ring for buffer in plan.buffers):
+        ring = plan.buffer_num
+        decisions.append(
+            Decision(
+                "ring",
+                f"{ring} buffer{'s' if ring > 1 else ''}: round r uses buffer r % {ring}",
+                "one round is read while the next one arrives" if ring > 1 else "rounds cannot overlap",
+                "1.1",
+            )
+        )
+    for buffer in plan.buffers:
+        if buffer.ring is None:
+            decisions.append(
+                Decision(
+                    f"region {buffer.name}",
+                    "holds everything, each part is written once in a launch",
+                    "whole blocks land where they stay until they are read: nothing is waited for before a transfer",
+                    "1.5",
+                )
+            )
+    return replace(plan, edges=buffer_edges(plan), decisions=(*plan.decisions, *decisions))
 
 
 def buffer_edges(plan: KernelPlan) -> tuple[Edge, ...]:
@@ -36,9 +47,9 @@ def buffer_edges(plan: KernelPlan) -> tuple[Edge, ...]:
         readers = [s.name for s in plan.stages if any(access.region == buffer.name for access in s.reads)]
         for writer in writers:
             for reader in readers:
-                edges += [
-                    Edge(EdgeKind.FORWARD, writer, reader, buffer.name, 0, across_launches=False),
-                    Edge(EdgeKind.BACKWARD, reader, writer, buffer.name, plan.buffer_num, across_launches=False),
-                    Edge(EdgeKind.BACKWARD, reader, writer, buffer.name, 0, across_launches=True),
-                ]
+                edges.append(Edge(EdgeKind.FORWARD, writer, reader, buffer.name, 0, across_launches=False))
+                if buffer.ring:
+                    distance = plan.buffer_num
+                    edges.append(Edge(EdgeKind.BACKWARD, reader, writer, buffer.name, distance, across_launches=False))
+                edges.append(Edge(EdgeKind.BACKWARD, reader, writer, buffer.name, 0, across_launches=True))
     return tuple(edges)

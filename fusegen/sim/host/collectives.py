@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -83,8 +84,6 @@ UNSUPPORTED: Final = (
     "new_group",
     "recv",
     "reduce",
-    "reduce_scatter",
-    "reduce_scatter_tensor",
     "scatter",
     "scatter_object_list",
     "send",
@@ -115,6 +114,8 @@ class Distributed:
             "get_backend": lambda *_: "hccl",
             "get_rank": self.get_rank,
             "get_world_size": self.get_world_size,
+            "reduce_scatter": self.reduce_scatter,
+            "reduce_scatter_tensor": self.reduce_scatter_tensor,
             "init_process_group": self.init_process_group,
             "is_available": lambda: True,
             "is_initialized": lambda: self._hosts.current.has_process_group,
@@ -152,21 +153,23 @@ class Distributed:
     def all_gather(
         self, outputs: list[torch.Tensor], tensor: torch.Tensor, group: Any = None, async_op: bool = False
     ) -> None:
-        """outputs[r] = the tensor of rank r."""
+        """outputs[r] = the tensor of rank r. ValueError unless there is an output like the tensor for every rank."""
 
         def combine(payloads: list[tuple[list[torch.Tensor], torch.Tensor]]) -> list[None]:
+            sent = [sent.clone() for _, sent in payloads]  # an output may be a tensor that is sent
             for receivers, _ in payloads:
-                for receiver, (_, sent) in zip(receivers, payloads, strict=True):
-                    receiver.copy_(sent)
+                for receiver, value in zip(receivers, sent, strict=True):
+                    receiver.copy_(value)
             return self._nothing(payloads)
 
         self._group("all_gather", group, async_op)
+        self._check_list("all_gather", "output", outputs, tensor)
         self._meet("all_gather", (outputs, tensor), combine, size=_size(tensor))
 
     def all_gather_into_tensor(
         self, output: torch.Tensor, tensor: torch.Tensor, group: Any = None, async_op: bool = False
     ) -> None:
-        """output = the tensors of all ranks, one after the other along axis 0."""
+        """output = the tensors of all ranks, one after the other along axis 0, or along a new axis before it."""
 
         def combine(payloads: list[tuple[torch.Tensor, torch.Tensor]]) -> list[None]:
             gathered = torch.stack([sent for _, sent in payloads])
@@ -175,37 +178,82 @@ class Distributed:
             return self._nothing(payloads)
 
         self._group("all_gather_into_tensor", group, async_op)
+        _check_whole("all_gather_into_tensor", "output", output, "input", tensor, self._ranks)
         self._meet("all_gather_into_tensor", (output, tensor), combine, size=_size(tensor))
 
     def all_gather_object(self, outputs: list[Any], value: Any, group: Any = None) -> None:
-        """outputs[r] = the value of rank r."""
+        """outputs[r] = a copy of the value of rank r."""
 
         def combine(payloads: list[tuple[list[Any], Any]]) -> list[None]:
             for receivers, _ in payloads:
-                receivers[:] = [sent for _, sent in payloads]
+                receivers[:] = [deepcopy(sent) for _, sent in payloads]
             return self._nothing(payloads)
 
         self._group("all_gather_object", group)
+        if len(outputs) != self._ranks:
+            raise ValueError(
+                f"all_gather_object: expected {self._ranks} outputs, one for each rank, got {len(outputs)}"
+            )
         self._meet("all_gather_object", (outputs, value), combine)
 
     def all_reduce(
         self, tensor: torch.Tensor, op: Any = dist.ReduceOp.SUM, group: Any = None, async_op: bool = False
     ) -> None:
-        """tensor = the sum (or maximum, minimum, product) over ranks, added up in the order of ranks."""
-        if op not in _REDUCTIONS:
-            raise Unsupported(f"torch.distributed.all_reduce with {op}")
-        reduction = _REDUCTIONS[op]
+        """tensor = the sum (or maximum, minimum, product) over ranks, in the order of `_reduced`."""
+        reduction = _reduction("all_reduce", op)
 
         def combine(payloads: list[torch.Tensor]) -> list[None]:
-            total = payloads[0].clone()
-            for tensor in payloads[1:]:
-                total = reduction(total, tensor)
+            total = _reduced(reduction, payloads)
             for tensor in payloads:
                 tensor.copy_(total)
             return self._nothing(payloads)
 
         self._group("all_reduce", group, async_op)
-        self._meet("all_reduce", tensor, combine, size=_size(tensor))
+        _check_contiguous("all_reduce", tensor=tensor)
+        self._meet("all_reduce", tensor, combine, size=f"{_size(tensor)}, {_op_name(op)}")
+
+    def reduce_scatter_tensor(
+        self,
+        output: torch.Tensor,
+        tensor: torch.Tensor,
+        op: Any = dist.ReduceOp.SUM,
+        group: Any = None,
+        async_op: bool = False,
+    ) -> None:
+        """output = part r, of `ranks` equal ones along axis 0, of the sum over ranks, in the order of `_reduced`."""
+        reduction = _reduction("reduce_scatter_tensor", op)
+
+        def combine(payloads: list[tuple[torch.Tensor, torch.Tensor]]) -> list[None]:
+            parts = _reduced(reduction, [sent for _, sent in payloads]).flatten().chunk(self._ranks)
+            for (receiver, _), part in zip(payloads, parts, strict=bool(parts[0].numel())):
+                receiver.copy_(part.view(receiver.shape))
+            return self._nothing(payloads)
+
+        self._group("reduce_scatter_tensor", group, async_op)
+        _check_whole("reduce_scatter_tensor", "input", tensor, "output", output, self._ranks)
+        size = f"{_size(tensor)}, {_op_name(op)}"
+        self._meet("reduce_scatter_tensor", (output, tensor), combine, size=size)
+
+    def reduce_scatter(
+        self,
+        output: torch.Tensor,
+        inputs: list[torch.Tensor],
+        op: Any = dist.ReduceOp.SUM,
+        group: Any = None,
+        async_op: bool = False,
+    ) -> None:
+        """output = the sum over ranks of their inputs[r], in the order of `_reduced`."""
+        reduction = _reduction("reduce_scatter", op)
+
+        def combine(payloads: list[tuple[torch.Tensor, list[torch.Tensor]]]) -> list[None]:
+            totals = [_reduced(reduction, [sent[rank] for _, sent in payloads]) for rank in range(self._ranks)]
+            for (receiver, _), total in zip(payloads, totals, strict=True):
+                receiver.copy_(total)
+            return self._nothing(payloads)
+
+        self._group("reduce_scatter", group, async_op)
+        self._check_list("reduce_scatter", "input", inputs, output)
+        self._meet("reduce_scatter", (output, inputs), combine, size=f"{_size(output)}, {_op_name(op)}")
 
     def broadcast(self, tensor: torch.Tensor, src: int, group: Any = None, async_op: bool = False) -> None:
         """tensor = that of rank `src`."""
@@ -216,22 +264,33 @@ class Distributed:
             return self._nothing(payloads)
 
         self._group("broadcast", group, async_op)
+        if not 0 <= src < self._ranks:
+            raise ValueError(f"broadcast: expected 0 to {self._ranks - 1} as src, got {src}")
+        _check_contiguous("broadcast", tensor=tensor)
         self._meet(f"broadcast from {src}", tensor, combine, size=_size(tensor))
 
     def all_to_all_single(
         self, output: torch.Tensor, tensor: torch.Tensor, *splits: Any, group: Any = None, async_op: bool = False
     ) -> None:
-        """Equal splits only."""
+        """Equal splits only: `ranks` parts along axis 0."""
         if any(split is not None for split in splits):
             raise Unsupported("torch.distributed.all_to_all_single with unequal splits")
 
         def combine(payloads: list[tuple[torch.Tensor, torch.Tensor]]) -> list[None]:
-            parts = [sent.chunk(self._ranks) for _, sent in payloads]
+            parts = [sent.flatten().view(self._ranks, -1) for _, sent in payloads if sent.numel()]
             for rank, (receiver, _) in enumerate(payloads):
-                receiver.copy_(torch.cat([part[rank] for part in parts]).view(receiver.shape))
+                if parts:
+                    receiver.copy_(torch.cat([part[rank] for part in parts]).view(receiver.shape))
             return self._nothing(payloads)
 
         self._group("all_to_all_single", group, async_op)
+        _check_contiguous("all_to_all_single", output=output, input=tensor)
+        if output.numel() != tensor.numel() or output.dtype != tensor.dtype:
+            expected = f"an output as large as the input, {_size(tensor)}"
+            raise ValueError(f"all_to_all_single: expected {expected}, got one {_size(output)}")
+        if tensor.dim() and tensor.shape[0] % self._ranks:
+            got = tuple(tensor.shape)
+            raise ValueError(f"all_to_all_single: expected axis 0 to be a multiple of {self._ranks} ranks, got {got}")
         self._meet("all_to_all_single", (output, tensor), combine, size=_size(tensor))
 
     def _group(self, name: str, group: Any = None, async_op: bool = False) -> Host:
@@ -247,6 +306,15 @@ class Distributed:
             )
         return host
 
+    def _check_list(self, name: str, role: str, tensors: list[torch.Tensor], like: torch.Tensor) -> None:
+        """One tensor for each rank, all of one shape and type; `like` is the one that the other end has for them."""
+        if len(tensors) != self._ranks:
+            raise ValueError(f"{name}: expected {self._ranks} {role}s, one for each rank, got {len(tensors)}")
+        for index, tensor in enumerate(tensors):
+            if (tensor.shape, tensor.dtype) != (like.shape, like.dtype):
+                raise ValueError(f"{name}: expected a tensor {_size(like)} as {role} {index}, got one {_size(tensor)}")
+        _check_contiguous(name, tensor=like)
+
     def _nothing(self, payloads: list[Any]) -> list[None]:
         return [None] * self._ranks
 
@@ -257,6 +325,46 @@ _REDUCTIONS: Final[dict[Any, Callable[[torch.Tensor, torch.Tensor], torch.Tensor
     dist.ReduceOp.MIN: torch.minimum,
     dist.ReduceOp.PRODUCT: torch.mul,
 }
+
+
+def _reduction(name: str, op: Any) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+    if op not in _REDUCTIONS:
+        raise Unsupported(f"torch.distributed.{name} with {op}")
+    return _REDUCTIONS[op]
+
+
+def _op_name(op: Any) -> str:
+    return str(op).rpartition(".")[2]
+
+
+def _reduced(
+    reduction: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], tensors: list[torch.Tensor]
+) -> torch.Tensor:
+    """((rank 0 + rank 1) + rank 2) + ...: every step is rounded to the type of the tensors."""
+    total = tensors[0].clone()
+    for tensor in tensors[1:]:
+        total = reduction(total, tensor)
+    return total
+
+
+def _check_contiguous(name: str, **tensors: torch.Tensor) -> None:
+    for role, tensor in tensors.items():
+        if not tensor.is_contiguous():
+            strides = tensor.stride()
+            raise ValueError(f"{name}: expected a contiguous tensor as {role}, got strides {strides}")
+
+
+def _check_whole(name: str, role: str, whole: torch.Tensor, part_role: str, part: torch.Tensor, ranks: int) -> None:
+    """`whole` has room for one `part` of each rank, along axis 0 or along an axis before it."""
+    _check_contiguous(name, **{role: whole, part_role: part})
+    shape = tuple(part.shape)
+    rows, *rest = shape or (1,)
+    allowed = ((ranks * rows, *rest), (ranks, *shape))
+    if tuple(whole.shape) not in allowed or whole.dtype != part.dtype:
+        raise ValueError(
+            f"{name}: expected {allowed[0]} {part.dtype} as {role} for {ranks} ranks with {shape} as {part_role}, "
+            f"got {tuple(whole.shape)} {whole.dtype}"
+        )
 
 
 def _size(tensor: torch.Tensor) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections import UserDict
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -14,6 +14,10 @@ from fusegen.sim.actors import Actor
 from fusegen.sim.device import Device, Stream
 from fusegen.sim.machine import Machine
 from fusegen.sim.mix import CoreCount
+
+LOOPBACK: Final = "127.0.0.1"
+FIRST_NODE: Final = "192.0.2.1"
+"""Address of node 0 where there are several, of the range that is kept for examples."""
 
 
 class Environment(UserDict[str, str]):
@@ -57,25 +61,46 @@ class Globals:
 
 
 class Host:
-    """What one rank's process has that the others do not see."""
+    """What one rank's process has that the others do not see.
 
-    def __init__(self, device: Device, *, ranks: int) -> None:
+    A node has `local_ranks` ranks and a device for each; `local_rank` is the index of the own one, LOCAL_RANK.
+    """
+
+    def __init__(self, device: Device, *, ranks: int, ranks_per_node: int) -> None:
         self.rank = device.rank
+        self.node, self.local_rank = divmod(device.rank, ranks_per_node)
+        self.local_ranks = ranks_per_node
         self.device = device
         self.stream: Stream = device.default_stream
         self.has_process_group = False
         self.has_heap = False
         self.collectives = 0
         environment = Environment(os.environ)
+        nodes = ranks // ranks_per_node
+        master = LOOPBACK if nodes == 1 else FIRST_NODE
         environment |= {
             "RANK": str(device.rank),
-            "LOCAL_RANK": str(device.rank),
+            "LOCAL_RANK": str(self.local_rank),
             "WORLD_SIZE": str(ranks),
-            "LOCAL_WORLD_SIZE": str(ranks),
-            "MASTER_ADDR": "127.0.0.1",
+            "LOCAL_WORLD_SIZE": str(ranks_per_node),
+            "GROUP_RANK": str(self.node),
+            "GROUP_WORLD_SIZE": str(nodes),
+            "NODE_RANK": str(self.node),
+            "MASTER_ADDR": master,
             "MASTER_PORT": "29500",
+            "ASH_MASTER_ADDR": master,
+            "ASH_MASTER_PORT": "8666",
         }
         self.globals = Globals(environment)
+
+    def check_device(self, builtin: str, index: int) -> None:
+        """Raise RuntimeError unless `index` is the own device: one process, one device, and no more than a node has."""
+        if index == self.local_rank:
+            return
+        advice = "" if 0 <= index < self.local_ranks else f": no such device, node {self.node} has {self.local_ranks}"
+        raise RuntimeError(
+            f"{builtin}: expected {self.local_rank}, the device of rank {self.rank}, got {index}{advice}"
+        )
 
     def drain(self) -> None:
         """Park until the current stream is idle."""
@@ -85,12 +110,12 @@ class Host:
 class Hosts:
     """The hosts of all ranks and the one that runs."""
 
-    def __init__(self, machine: Machine, *, ranks: int, cores: CoreCount) -> None:
+    def __init__(self, machine: Machine, *, ranks: int, cores: CoreCount, ranks_per_node: int) -> None:
         self._machine = machine
         self._in_force: Globals | None = None
         vectors = 2 if cores.unit == "AI" else 1
         devices = [Device(machine, rank=rank, cores=cores.number, vectors_per_core=vectors) for rank in range(ranks)]
-        self.hosts = [Host(device, ranks=ranks) for device in devices]
+        self.hosts = [Host(device, ranks=ranks, ranks_per_node=ranks_per_node) for device in devices]
         machine.resumed = self.resume
 
     @property

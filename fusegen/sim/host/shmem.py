@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from enum import IntFlag
 from typing import Any
 
 import torch
 
+from fusegen.sim.engines import OpEngineType
 from fusegen.sim.heap import SymmetricHeap
 from fusegen.sim.host.collectives import Rendezvous
-from fusegen.sim.host.process import Hosts
+from fusegen.sim.host.process import FIRST_NODE, Hosts
 from fusegen.sim.host.tensors import on_device
 
 INVALID_PARAMETER = -2
-
-
-class OpEngineType(IntFlag):
-    """Data-movement engines, a bit mask."""
-
-    MTE = 1
-    SDMA = 2
-    ROCE = 4
-    UDMA = 8
 
 
 class OptionAttributes:
@@ -63,15 +54,24 @@ class Shmem:
         }
 
     def init(self, attributes: InitAttr) -> int:
-        """0, or an error code when an attribute is missing or is not this rank's."""
+        """0, or an error code when an attribute is missing. RuntimeError for one that would make the ranks not meet."""
         host = self._hosts.current
-        expected = (host.rank, self._heap.ranks)
-        engine = attributes.option_attr.data_op_engine_type
-        if (attributes.my_rank, attributes.n_ranks) != expected or not attributes.local_mem_size or not engine:
+        engines = attributes.option_attr.data_op_engine_type
+        address = attributes.ip_port or ""
+        if attributes.my_rank is None or attributes.n_ranks is None or not attributes.local_mem_size or not engines:
             return INVALID_PARAMETER
-        if not (attributes.ip_port or "").startswith("tcp://"):
+        if not address.startswith("tcp://"):
             return INVALID_PARAMETER
+        for name, got, expected, meaning in (
+            ("my_rank", attributes.my_rank, host.rank, "the global rank, RANK"),
+            ("n_ranks", attributes.n_ranks, self._heap.ranks, "the number of all ranks, WORLD_SIZE"),
+        ):
+            if got != expected:
+                raise RuntimeError(f"aclshmem_init: expected {expected} as {name}, {meaning}, got {got}")
+        if host.local_ranks < self._heap.ranks and address.removeprefix("tcp://").startswith(("127.", "localhost")):
+            raise RuntimeError(f"aclshmem_init: expected an address of node 0 as ip_port ({FIRST_NODE}), got {address}")
         self._heap.limits[host.rank] = attributes.local_mem_size
+        self._heap.links.engines[host.rank] = OpEngineType(engines)
         self._meet("aclshmem_init", None, lambda payloads: payloads, size=f"of {attributes.local_mem_size} bytes")
         host.has_heap = True
         return 0
@@ -83,9 +83,16 @@ class Shmem:
         self._hosts.current.has_heap = False
         return 0
 
-    def create_tensor(self, shape: Any, dtype: torch.dtype = torch.float32, device_id: int = 0) -> torch.Tensor:
-        """A poisoned tensor; collective, of equal size on all ranks. RuntimeError on every rank when a heap is full."""
+    def create_tensor(
+        self, shape: Any, dtype: torch.dtype = torch.float32, device_id: int | None = None
+    ) -> torch.Tensor:
+        """A poisoned tensor; collective, of equal size on all ranks. RuntimeError on every rank when a heap is full.
+
+        RuntimeError also for a `device_id` that is not the own device.
+        """
         self._require_heap("aclshmem_create_tensor")
+        if device_id is not None:
+            self._hosts.current.check_device("aclshmem_create_tensor", device_id)
         extents = [int(extent) for extent in shape]
 
         def allocate(payloads: list[None]) -> list[Any]:

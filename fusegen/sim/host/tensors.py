@@ -75,11 +75,14 @@ class NpuMode(TorchFunctionMode):
         kwargs = kwargs or {}
         if function in METADATA:
             if function == _DEVICE_PROPERTY and is_on_device(args[0]):
-                return NpuDevice(f"npu:{self._hosts.current.rank}")
+                return NpuDevice(f"npu:{self._hosts.current.local_rank}")
             return function(*args, **kwargs)
         if function is torch.device:
             return _device(*args, **kwargs)
         operands = (*args, *kwargs.values())
+        for operand in operands:
+            if _names_npu(operand) and ":" in operand:
+                self._hosts.current.check_device(f"torch.{function.__name__}", NpuDevice(operand).index)
         was_on_device = any(map(is_on_device, _tensors(operands)))
         if was_on_device and not self._hosts.current.stream.is_idle:
             with self:

@@ -28,10 +28,10 @@ class Npu:
         return {
             "Event": lambda *_, **__: Event(self._machine, self._hosts),
             "Stream": lambda *_, **__: Stream(self._machine, self._hosts, DeviceStream()),
-            "current_device": lambda: self._hosts.current.rank,
+            "current_device": lambda: self._hosts.current.local_rank,
             "current_stream": lambda *_: Stream(self._machine, self._hosts, self._hosts.current.stream),
             "default_stream": lambda *_: Stream(self._machine, self._hosts, self._hosts.current.device.default_stream),
-            "device_count": lambda: len(self._hosts.hosts),
+            "device_count": lambda: self._hosts.current.local_ranks,
             "empty_cache": lambda: None,
             "get_device_name": lambda *_: "Ascend NPU (simulated)",
             "is_available": lambda: True,
@@ -45,9 +45,7 @@ class Npu:
 
     def set_device(self, device: int | str) -> None:
         """Accepts the device of this rank only, its LOCAL_RANK: one process, one device. RuntimeError for others."""
-        index, rank = int(str(device).rpartition(":")[2]), self._hosts.current.rank
-        if index != rank:
-            raise RuntimeError(f"torch.npu.set_device: expected {rank}, the device of rank {rank}, got {device}")
+        self._hosts.current.check_device("torch.npu.set_device", int(str(device).rpartition(":")[2]))
 
     def set_stream(self, stream: Stream) -> None:
         """Make a stream the current one."""

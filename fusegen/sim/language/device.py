@@ -22,6 +22,7 @@ from fusegen.sim.machine import Machine
 from fusegen.sim.memory import AccessPort, Pointer
 from fusegen.sim.signals import DeviceBarrier, Signals
 from fusegen.sim.tiles import dense
+from fusegen.sim.udma import Builtin, Transfer, Transfers
 
 SLOT_DTYPES = (dtypes.int64, dtypes.uint64, dtypes.int32)
 
@@ -48,6 +49,7 @@ class DeviceLanguage:
         self._port = AccessPort(machine.events)
         self.signals = Signals(machine, self._port)
         self.barrier = DeviceBarrier(machine, ranks=heap.ranks)
+        self.transfers = Transfers(machine, heap.links)
         self._mix = MixLanguage(machine, self.barrier)
         self.hand_over = self._mix.exchange.hand_over
         self.tiles = 0
@@ -116,12 +118,12 @@ class DeviceLanguage:
     def load(self, pointer: Pointer, mask: Any = None, other: Any = None, **_: Any) -> Any:
         """tl.load; cache and eviction hints change no result."""
         self._step()
-        return self._port.load(_pointer(pointer, "tl.load"), mask, other)
+        return self._port.load(self._mapped(pointer, "tl.load"), mask, other)
 
     def store(self, pointer: Pointer, value: Any, mask: Any = None, **_: Any) -> None:
         """tl.store; wakes whoever waits on this memory."""
         self._step()
-        self._port.store(_pointer(pointer, "tl.store"), value, mask)
+        self._port.store(self._mapped(pointer, "tl.store"), value, mask)
         if not isinstance(pointer.offset, int):
             self.tiles += 1
             if self._on_tiles is not None and self.tiles % self._tiles_per_call == 0:
@@ -132,7 +134,7 @@ class DeviceLanguage:
     def atomic_add(self, pointer: Pointer, value: Any, mask: Any = None, **_: Any) -> Any:
         """tl.atomic_add; returns the values before. Lanes of one tile that meet at an address all count."""
         self._step()
-        before = self._port.atomic_add(_pointer(pointer, "tl.atomic_add"), value, mask)
+        before = self._port.atomic_add(self._mapped(pointer, "tl.atomic_add"), value, mask)
         self.signals.stored(pointer.memory)
         return before
 
@@ -158,8 +160,11 @@ class DeviceLanguage:
         """dl.wait: until each of `count` slots, 64 bytes apart, equals waitValue."""
         if scope not in ("gpu", "sys") or semantic != "acquire":
             raise ValueError(f"dl.wait: expected scope gpu or sys and semantic acquire, got {scope!r} and {semantic!r}")
+        if count < 1:
+            raise ValueError(f"dl.wait: expected at least 1 slot, got {count}")
         self._step()
-        wait = self.signals.wait(_slot_pointer(pointer, "dl.wait"), int(count), int(waitValue))
+        slots = self._mapped(_slot_pointer(pointer, "dl.wait"), "dl.wait")
+        wait = self.signals.wait(slots, int(count), int(waitValue))
         return Token(self._machine.current, wait)
 
     def consume_token(self, value: Any, token: Token) -> Any:
@@ -180,22 +185,22 @@ class DeviceLanguage:
                 f"dl.notify: expected sig_op 'set', got {sig_op!r}: the vendor's lowering stores whatever it is"
             )
         self._step()
-        peer = self._heap.on_peer(_slot_pointer(pointer, "dl.notify"), rank)
-        self.signals.notify(peer, int(signal))
+        self.signals.notify(self._slot_on_peer(pointer, rank, "dl.notify"), int(signal))
 
     def signal_op(self, pointer: Pointer, value: int, operation: str, rank: int) -> None:
         """libshmem_device.signal_op with ACLSHMEM_SIGNAL_SET."""
         if operation != "set":
             raise ValueError(f"libshmem_device.signal_op: expected ACLSHMEM_SIGNAL_SET, got {operation!r}")
         self._step()
-        self.signals.notify(self._heap.on_peer(_slot_pointer(pointer, "signal_op"), rank), int(value))
+        self.signals.notify(self._slot_on_peer(pointer, rank, "signal_op"), int(value))
 
     def signal_wait_until(self, pointer: Pointer, comparison: str, value: int) -> int:
         """libshmem_device.signal_wait_until with ACLSHMEM_CMP_EQ."""
         if comparison != "eq":
             raise Unsupported(f"libshmem_device.signal_wait_until {comparison!r}")
         self._step()
-        self.signals.wait(_slot_pointer(pointer, "signal_wait_until"), 1, int(value))
+        slot = self._mapped(_slot_pointer(pointer, "signal_wait_until"), "signal_wait_until")
+        self.signals.wait(slot, 1, int(value))
         return value
 
     def fence(self) -> None:
@@ -219,26 +224,48 @@ class DeviceLanguage:
 
     def putmem(self, destination: Pointer, source: Pointer, size: int, rank: int) -> None:
         """Copy `size` bytes from a local address to a symmetric address on `rank`; complete on return."""
-        self._copy(self._heap.on_peer(_pointer(destination, "putmem"), rank), _pointer(source, "putmem"), size)
+        self._transfer("putmem", destination, source, size, rank)
 
     def getmem(self, destination: Pointer, source: Pointer, size: int, rank: int) -> None:
         """Copy `size` bytes from a symmetric address on `rank` to a local address; complete on return."""
-        self._copy(_pointer(destination, "getmem"), self._heap.on_peer(_pointer(source, "getmem"), rank), size)
+        self._transfer("getmem", destination, source, size, rank)
 
     def putmem_nbi(self, destination: Pointer, source: Pointer, size: int, rank: int) -> None:
         """putmem that is complete only after `quiet`. Here it copies at once: the earliest that a device may do it."""
-        peer = self._heap.on_peer(_pointer(destination, "putmem_nbi"), rank)
-        self._copy(peer, _pointer(source, "putmem_nbi"), size, blocking=False)
+        self._transfer("putmem_nbi", destination, source, size, rank)
 
     def getmem_nbi(self, destination: Pointer, source: Pointer, size: int, rank: int) -> None:
         """getmem that is complete only after `quiet`. Here it copies at once: the earliest that a device may do it."""
-        peer = self._heap.on_peer(_pointer(source, "getmem_nbi"), rank)
-        self._copy(_pointer(destination, "getmem_nbi"), peer, size, blocking=False)
+        self._transfer("getmem_nbi", destination, source, size, rank)
 
-    def _copy(self, destination: Pointer, source: Pointer, size: int, *, blocking: bool = True) -> None:
+    def _transfer(self, builtin: Builtin, destination: Pointer, source: Pointer, size: int, rank: int) -> None:
+        """Copy between ranks, which the rules of UDMA must allow."""
         self._step()
-        self._port.copy(destination, source, int(size), blocking=blocking)
-        self.signals.stored(destination.memory)
+        actor = self._machine.current
+        if actor.kernel is None:
+            raise TypeError(f"{builtin}: expected a call inside a kernel")
+        to, source = _pointer(destination, builtin), _pointer(source, builtin)
+        self.transfers.check(Transfer(builtin, actor, actor.kernel.key, int(rank), to, source, int(size)))
+        if builtin.startswith("putmem"):
+            to = self._heap.on_peer(to, rank)
+        else:
+            source = self._heap.on_peer(source, rank)
+        self._port.copy(to, source, int(size), blocking=not builtin.endswith("_nbi"))
+        self.signals.stored(to.memory)
+
+    def _mapped(self, value: Any, builtin: str) -> Pointer:
+        """A pointer that the actor's rank can load and store through."""
+        pointer = _pointer(value, builtin)
+        rank, peer = self._machine.current.name.rank, pointer.memory.rank
+        if rank != peer:
+            self._heap.links.check_mapped(pointer.name, rank=rank, peer=peer)
+        return pointer
+
+    def _slot_on_peer(self, pointer: Pointer, rank: int, builtin: str) -> Pointer:
+        """The slot on another rank that a notify of the current actor sets."""
+        peer = self._heap.on_peer(_slot_pointer(pointer, builtin), rank)
+        self._heap.links.check_notify(pointer.name, rank=self._machine.current.name.rank, peer=peer.memory.rank)
+        return peer
 
 
 def _pointer(value: Any, builtin: str) -> Pointer:

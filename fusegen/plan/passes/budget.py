@@ -1,0 +1,130 @@
+"""What a spec can ask for and a device, a shape or a number of ranks cannot give: on-chip memory, offsets, splits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fusegen.errors import Fault
+from fusegen.plan.evaluate import Conditions, Region, regions
+from fusegen.plan.ir import DTYPE_BYTES, KernelPlan
+from fusegen.plan.stages import Kind, Stage
+from fusegen.plan.swizzle import split_fault
+
+KIB = 1024
+
+
+def spec_faults(plan: KernelPlan) -> Iterator[Fault]:
+    """Every fault, each with the field to change."""
+    yield from _memory_faults(plan)
+    yield from _split_faults(plan)
+    yield from _offset_faults(plan)
+
+
+def offset_fault(region: Region, field: str) -> Fault:
+    """Why a region is too large for 32-bit offsets."""
+    expected = f"fewer than 2**31 elements in {region.name}, for 32-bit offsets"
+    return Fault(field, expected, str(region.elements), "lower a dimension or split the call")
+
+
+def point_conditions(plan: KernelPlan) -> Iterator[tuple[int, Conditions]]:
+    """Number of each verification point, with the conditions of each of its rank counts."""
+    for index, point in enumerate(plan.verify):
+        for ranks in point.ranks:
+            cores = max(point.cores, plan.launch.minimum_cores)
+            yield index, Conditions(ranks, cores, dict(point.shape))
+
+
+def _offset_faults(plan: KernelPlan) -> Iterator[Fault]:
+    """Every region must have fewer than 2**31 elements at the spec's own verification points."""
+    for index, conditions in point_conditions(plan):
+        for region in regions(plan, conditions).values():
+            if not region.fits:
+                yield offset_fault(region, f"verify[{index}].shape, {conditions.ranks} ranks")
+
+
+def _split_faults(plan: KernelPlan) -> Iterator[Fault]:
+    """The visiting order must reach every rank once, for every rank count that the spec is verified with."""
+    for ranks in sorted({ranks for point in plan.verify for ranks in point.ranks}):
+        fault = split_fault(ranks=ranks, split=plan.choices.npu_split, field="swizzle.comm.npu_split")
+        if fault is not None:
+            yield fault
+
+
+def _memory_faults(plan: KernelPlan) -> Iterator[Fault]:
+    """Each stage has its tiles twice where it streams them: the next load overlaps the present work (guide 1.1)."""
+    found: dict[str, Fault] = {}
+    for stage in plan.stages:
+        match stage.kind:
+            case Kind.MOVE | Kind.ACCUMULATE:
+                faults = _streamed(plan, stage, accumulators=0)
+            case Kind.REDUCE:
+                faults = _streamed(plan, stage, accumulators=2)
+            case Kind.GEMM:
+                faults = _gemm(plan, stage)
+            case Kind.PUT | Kind.ANNOUNCE:
+                continue
+        for fault in faults:
+            found.setdefault(fault.field, fault)
+    yield from found.values()
+
+
+def _streamed(plan: KernelPlan, stage: Stage, *, accumulators: int) -> Iterator[Fault]:
+    """Two tiles in the unified buffer, and float32 tiles that add them up: the sum, and the tile being added."""
+    constants = dict(plan.constants)
+    rows, columns = (constants[axis.tile] for axis in stage.tile)
+    access = stage.reads[0]
+    dtype = plan.buffer(access.region).dtype if plan.is_buffer(access.region) else plan.tensor(access.region).dtype
+    row_bytes = (2 * DTYPE_BYTES[dtype] + accumulators * DTYPE_BYTES["float32"]) * columns
+    available = plan.target.ub_bytes
+    if rows * row_bytes <= available:
+        return
+    row_field, column_field = TILE_FIELDS[stage.tile[0].tile], TILE_FIELDS[stage.tile[1].tile]
+    most = available // row_bytes
+    fit = 1 << (most.bit_length() - 1) if most else 0
+    sums = f" and {accumulators} float32 tiles" if accumulators else ""
+    got = f"{rows} x {columns} twice" if not accumulators else f"{rows} x {columns}"
+    yield Fault(
+        row_field,
+        f"two {dtype} tiles{sums} in the {available // KIB} KiB unified buffer of {plan.target.name}",
+        f"{got}: {rows * row_bytes // KIB} KiB",
+        f"with {column_field} {columns}, {row_field} can be at most {fit}" if fit >= 16 else f"lower {column_field}",
+    )
+
+
+TILE_FIELDS = {
+    "TILE_S": "tile.s",
+    "TILE_D": "tile.d",
+    "TILE_M": "tile.m",
+    "TILE_N": "tile.n",
+    "COMM_ROWS": "comm_tile.rows",
+    "COMM_COLUMNS": "comm_tile.columns",
+}
+"""The field of the spec that each tile extent comes from."""
+
+
+def _gemm(plan: KernelPlan, stage: Stage) -> Iterator[Fault]:
+    """The accumulator in L0C, and two tiles each of A and B in L1."""
+    constants = dict(plan.constants)
+    m, n, k = (constants[axis.tile] for axis in stage.tile)
+    # The compiler for the 950 family keeps the accumulator twice.
+    copies = 2 if plan.target.family == "950" else 1
+    accumulator = m * n * DTYPE_BYTES["float32"] * copies
+    if accumulator > plan.target.l0c_bytes:
+        fit = plan.target.l0c_bytes // (m * DTYPE_BYTES["float32"] * copies)
+        yield Fault(
+            "tile.n",
+            f"{'a' if copies == 1 else 'two'} float32 accumulator{'s' * (copies - 1)} in the "
+            f"{plan.target.l0c_bytes // KIB} KiB L0C of {plan.target.name}",
+            f"{m} x {n}: {accumulator // KIB} KiB",
+            f"with tile.m {m}, tile.n can be at most {fit}" if fit >= 16 else "lower tile.m",
+        )
+    inputs = 2 * k * (m + n) * DTYPE_BYTES[plan.dtype]
+    if inputs > plan.target.l1_bytes:
+        most = plan.target.l1_bytes // (2 * (m + n) * DTYPE_BYTES[plan.dtype])
+        fit = 1 << (most.bit_length() - 1) if most else 0
+        yield Fault(
+            "tile.k",
+            f"two {plan.dtype} tiles each of A and B in the {plan.target.l1_bytes // KIB} KiB L1 of {plan.target.name}",
+            f"{m} x {k} and {k} x {n} twice: {inputs // KIB} KiB",
+            f"with tile.m {m} and tile.n {n}, tile.k can be at most {fit}" if fit >= 16 else "lower tile.m or tile.n",
+        )

@@ -1,0 +1,195 @@
+"""Signals of a mix kernel: ready slots for any number of readers, and one credit a round from every reader core.
+
+Many cores read one tile (all column tiles of a GEMM read the same rows of A), so no reader may reset its slot. Values
+number the uses instead, over two launches in turn, and each reader core returns one credit when it has read its share
+of a round.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fusegen.plan.expr import Const, Sym, cdiv
+from fusegen.plan.facts import Decision
+from fusegen.plan.ir import Buffer, HandOver, KernelPlan, Protocol, Purpose, SignalCover, SlotGroup
+from fusegen.plan.layout import Axis, Layout
+from fusegen.plan.passes.slots import access_to, cover_edges_of, every_rank, with_stages
+from fusegen.plan.stages import (
+    AllCores,
+    Announce,
+    Definition,
+    Engine,
+    Kind,
+    Level,
+    Local,
+    Peer,
+    Stage,
+    Tasks,
+    Wait,
+    Workers,
+)
+
+RANK, RANKS = Sym("rank"), Sym("ranks")
+TILE_STORED = 0
+"""The one event id that a mix kernel uses: cube core to vector cores, a tile has been stored."""
+MAX_EVENTS = 16
+
+
+def cover_counted(plan: KernelPlan, buffer: Buffer) -> KernelPlan:
+    """Slots for a ring buffer that one stage of each rank writes and one stage of each rank reads."""
+    (writer,) = (stage for stage in plan.stages if buffer.name in {access.region for access in stage.writes})
+    (reader,) = (stage for stage in plan.stages if buffer.name in {access.region for access in stage.reads})
+    protocol = _protocol(writer.tasks)
+    ready = SlotGroup(
+        buffer.signal,
+        Layout(
+            (Axis("ring", Sym("BUFFER_NUM")), *buffer.pieces),
+            (("ring", "ready_ring"), ("source_rank", "ready_rank")),
+        ),
+        buffer.name,
+        Purpose.READY,
+        protocol,
+        resetters=(),
+    )
+    reader_core, reader_cores = reader.workers.base()
+    credit = SlotGroup(
+        "credit",
+        Layout(
+            (Axis("ring", Sym("BUFFER_NUM")), Axis("reader_rank", RANKS), Axis("reader_core", reader_cores)),
+            (("ring", "credit_ring"),),
+        ),
+        buffer.name,
+        Purpose.CREDIT,
+        protocol,
+        resetters=(reader.name,),
+    )
+    plan = replace(plan, slots=(*plan.slots, ready, credit))
+    plan = _writer_side(plan, writer, buffer, ready, credit)
+    stages = {reader.name: _reader(reader, buffer, ready, credit, reader_core)}
+    plan = with_stages(plan, stages)
+    through = "announce" if writer.workers.engine is Engine.CUBE else None
+    plan = cover_edges_of(plan, buffer, SignalCover(ready.name, through), SignalCover(credit.name))
+    return replace(plan, decisions=(*plan.decisions, *_decisions(plan, writer, reader)))
+
+
+def _writer_side(
+    plan: KernelPlan, writer: Stage, buffer: Buffer, ready: SlotGroup, credit: SlotGroup
+) -> KernelPlan:
+    """The writer waits once a round for all credits; what it wrote is announced by itself, or by its vector cores."""
+    access, piece = access_to(writer, buffer)
+    first = (Sym("ring"), *piece.first)
+    readers = RANKS * credit.layout.axes[-1].extent
+    zero = Const(0)
+    free = credit.protocol.free or zero
+    wait = Wait(credit.name, Local(), (Sym("ring"), zero, zero), readers, free, buffer.name, Level.ROUND)
+    batched = plan.choices.announce == "batched"
+    if writer.workers.engine is Engine.VECTOR:
+        rank = access.place.rank if isinstance(access.place, Peer) else RANK
+        announce = Announce(ready.name, rank, first, ready.protocol.ready, Level.TILE)
+        writer = replace(writer, waits=(wait,), announces=(announce,), batched=batched)
+        return with_stages(plan, {writer.name: writer})
+    each = None if writer.partner else every_rank("target")
+    rank = Sym(writer.partner.name) if writer.partner else Sym("target")
+    announce = Announce(ready.name, rank, first, ready.protocol.ready, Level.TILE, each=each)
+    announcer = replace(
+        writer,
+        name="announce",
+        kind=Kind.ANNOUNCE,
+        workers=Workers(Engine.VECTOR, AllCores()),
+        tile=(),
+        reads=(),
+        writes=(),
+        definitions=(),
+        announces=(announce,),
+        batched=batched,
+        hand_over=TILE_STORED,
+    )
+    writer = replace(writer, waits=(wait,), hand_over=TILE_STORED)
+    position = plan.stages.index(plan.stage(writer.name)) + 1
+    plan = with_stages(plan, {writer.name: writer})
+    stages = (*plan.stages[:position], announcer, *plan.stages[position:])
+    hand_over = HandOver(writer.name, announcer.name, TILE_STORED)
+    constants = (*plan.constants, ("TILE_STORED", TILE_STORED))
+    return replace(plan, stages=stages, hand_overs=(*plan.hand_overs, hand_over), constants=constants)
+
+
+def _reader(stage: Stage, buffer: Buffer, ready: SlotGroup, credit: SlotGroup, core: Sym) -> Stage:
+    _, piece = access_to(stage, buffer)
+    level = Level.SOURCE if stage.kind is Kind.REDUCE else Level.ITEM
+    first = (Sym("ring"), *piece.first)
+    wait = Wait(ready.name, Local(), first, piece.count, ready.protocol.ready, buffer.name, level)
+    announce = Announce(
+        credit.name,
+        Sym("source"),
+        (Sym("ring"), RANK, core),
+        credit.protocol.credit or Const(0),
+        Level.ROUND,
+        each=every_rank("source"),
+        comment="Credit return: this core has read its share of the round.",
+    )
+    return replace(stage, waits=(wait,), announces=(announce,))
+
+
+def _protocol(tasks: Tasks) -> Protocol:
+    """Use numbers over two launches in turn: a wait is released by the write of its own use and by no other."""
+    if tasks.round is None:
+        raise ValueError("expected rounds: without them no slot is used twice")
+    uses, turn, ring = Sym("uses"), Sym("turn"), Sym("ring")
+    definitions = (
+        Definition("uses", cdiv(tasks.round.extent - ring, Sym("BUFFER_NUM"))),
+        Definition("turn", Sym("launch") * uses + Sym(tasks.round.name) // Sym("BUFFER_NUM")),
+    )
+    return Protocol(
+        free=turn,
+        ready=turn + 1,
+        credit=(turn + 1) % (2 * uses),
+        producer_definitions=definitions,
+        consumer_definitions=definitions,
+        reason=(
+            "The uses of a ring position are numbered over two launches, 0 to 2 * uses - 1, and then again. In use t\n"
+            "a writer waits until all credits are t, and ready becomes t + 1; a reader core that has read its share\n"
+            "sets its credit to t + 1, or to 0 after the last use. Nobody resets ready: many cores wait for one tile."
+        ),
+    )
+
+
+def _decisions(plan: KernelPlan, writer: Stage, reader: Stage) -> tuple[Decision, ...]:
+    decisions = [
+        Decision(
+            "synchronisation",
+            "a ready slot for each tile, a credit of each reader core for each round",
+            "a tile's readers start when it has arrived; they are many, so none of them may reset its slot",
+            "1.3",
+        ),
+        Decision(
+            "slot values",
+            "uses are numbered, over two launches in turn",
+            "a value differs from those of the uses around it, so that no wait is released by another use",
+            "1.3",
+        ),
+        Decision(
+            "credit return",
+            f"every core of {reader.name}, once a round, to every rank",
+            f"each ring position is reused, after {plan.buffer_num} {writer.tasks.label()} and by the next launch",
+            "1.3",
+        ),
+        Decision(
+            "placement",
+            f"{writer.name} in a {writer.workers.engine.value} scope, {reader.name} in a "
+            f"{reader.workers.engine.value} scope",
+            "outside of a scope the cube core and both vector cores execute every wait and notify, "
+            "also those that have not done the work",
+            "1.3",
+        ),
+    ]
+    if plan.hand_overs:
+        decisions.append(
+            Decision(
+                "hand-over",
+                f"{len(plan.hand_overs)} of {MAX_EVENTS} events: the cube core sets it after each tile, "
+                "both vector cores wait for it, the first one announces",
+                "a vector core has not seen the cube core's store end",
+                "1.3",
+            )
+        )
+    return tuple(decisions)

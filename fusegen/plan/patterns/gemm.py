@@ -1,0 +1,93 @@
+"""What the GEMM patterns share: GEMM tiles on the cube cores, in panels of rows that the rounds walk over."""
+
+from __future__ import annotations
+
+from fusegen.plan.expr import Expr, Sym, cdiv
+from fusegen.plan.facts import Dimension
+from fusegen.plan.ir import DTYPE_BYTES, Choices, KernelPlan, Launch, LaunchKind, Tensor, TensorRole
+from fusegen.plan.layout import Axis
+from fusegen.plan.patterns.parts import rounded, split_constant, summed, verify_points, watchdog_seconds
+from fusegen.plan.stages import AllCores, Definition, Engine, Grid, TileAxis, VectorCores, Workers
+from fusegen.plan.swizzle import RowMajor, Zigzag
+from fusegen.spec import Gemm
+from fusegen.targets import target
+
+M, N, K = Sym("M"), Sym("N"), Sym("K")
+BLOCK_M, BLOCK_N, BLOCK_K = Sym("BLOCK_M"), Sym("BLOCK_N"), Sym("BLOCK_K")
+COMM_ROWS, COMM_COLUMNS, PVALUE = Sym("COMM_ROWS"), Sym("COMM_COLUMNS"), Sym("PVALUE")
+PANEL, PANEL_ROWS, PANELS = Sym("panel"), Sym("panel_rows"), Sym("panels")
+BLOCKS_N = Sym("blocks_n")
+
+CUBE = Workers(Engine.CUBE, AllCores())
+VECTORS = Workers(Engine.VECTOR, VectorCores())
+ROUNDS = Axis("panel", PANELS, "panels")
+TILE_COLUMNS = TileAxis("n", Sym("block_n") * BLOCK_N, "BLOCK_N", N)
+TILE_DEPTH = TileAxis("k", Sym("block_k") * BLOCK_K, "BLOCK_K", K)
+
+
+def grid(spec: Gemm) -> Grid:
+    """The visiting order of the GEMM tiles."""
+    swizzle = spec.swizzle.gemm
+    return Grid(Zigzag(swizzle.offset) if swizzle.order == "nz" else RowMajor())
+
+
+def panels(rows: Expr) -> tuple[Definition, ...]:
+    """Panels of PVALUE GEMM tile rows, and blocks of columns."""
+    return (
+        Definition("panel_rows", PVALUE * BLOCK_M),
+        Definition("panels", cdiv(rows, PANEL_ROWS)),
+        Definition("blocks_n", cdiv(N, BLOCK_N)),
+    )
+
+
+def inputs(spec: Gemm, *, contiguous: bool = False) -> tuple[Tensor, Tensor]:
+    """A [M, K] and B [K, N] on one rank."""
+    a = Tensor("a", (Axis("m", M), Axis("k", K)), ("stride_am", "stride_ak"), TensorRole.INPUT, spec.dtype, contiguous)
+    return a, Tensor("b", (Axis("k", K), Axis("n", N)), ("stride_bk", "stride_bn"), TensorRole.INPUT, spec.dtype)
+
+
+def bias(spec: Gemm, role: TensorRole = TensorRole.INPUT) -> tuple[Tensor, ...]:
+    """The bias [N], where the spec has one."""
+    return (Tensor("bias", (Axis("n", N),), ("stride_bias",), role, spec.dtype),) if spec.bias else ()
+
+
+def base_plan(name: str, spec: Gemm, choices: Choices, *, summary: str, dimensions: tuple[str, str]) -> KernelPlan:
+    """Everything but tensors, buffers, stages and sizes. `dimensions` says what M and K count."""
+    rows, depth = dimensions
+    swizzle = spec.swizzle.gemm
+    offset = (("SWIZZLE_OFFSET", swizzle.offset),) if swizzle.order == "nz" else ()
+    mte = spec.transport == "mte"
+    transport = ("BUFFER_NUM", spec.buffer_num) if mte else ("ELEMENT_BYTES", DTYPE_BYTES[spec.dtype])
+    return KernelPlan(
+        name=name,
+        pattern=spec.pattern,
+        summary=summary,
+        description=spec.description or "",
+        dtype=spec.dtype,
+        target=target(spec.target),
+        choices=choices,
+        watchdog_seconds=watchdog_seconds(spec),
+        tolerance=summed(out_dtype(spec), reduce=choices.reduce) if choices.reduce else rounded(out_dtype(spec)),
+        constants=(
+            ("BLOCK_M", spec.tile.m),
+            ("BLOCK_N", spec.tile.n),
+            ("BLOCK_K", spec.tile.k),
+            ("COMM_ROWS", spec.comm_tile.rows),
+            ("COMM_COLUMNS", spec.comm_tile.columns),
+            ("PVALUE", spec.pvalue),
+            transport,
+            *offset,
+            *split_constant(choices),
+        ),
+        verify=verify_points(spec),
+        dimensions=(Dimension("M", rows), Dimension("N", "columns of B"), Dimension("K", depth)),
+        tensors=(),
+        buffers=(),
+        stages=(),
+        launch=Launch(LaunchKind.MIX, roles=1),
+    )
+
+
+def out_dtype(spec: Gemm) -> str:
+    """Element type of C, and of partial results on their way."""
+    return spec.out_dtype or spec.dtype

@@ -1,0 +1,653 @@
+"""All2All: C_r[q * S + s, h, d] = A_q[s, r * H + h, d] on rank r, for every rank q.
+
+Whole blocks travel by UDMA, and one signal announces each of them.
+
+bfloat16 over UDMA with a signal for each tile and a ring of 2 buffers, planned for Ascend950PR_9589.
+Rendered by fusegen from all2all_udma_signal.yaml.
+To change it, change the spec and render again: edits made here are lost.
+"""
+
+import argparse
+import json
+import math
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import shmem as ash
+import torch
+import torch.distributed as dist
+import torch_npu  # noqa: F401  registers the npu device
+import triton
+import triton.language as tl
+import triton_dist.language as dl
+from triton.backends.ascend.driver import NPUUtils
+from triton_dist.language.extra import libshmem_device
+
+KERNEL = "all2all_udma_signal"
+DTYPE = torch.bfloat16
+TILE_S = 64
+TILE_D = 128
+BUFFER_NUM = 2
+ELEMENT_BYTES = 2  # bytes of an element of A: transfers count bytes
+SLOT_WORDS = 8  # int64 words of a signal slot: each slot has a 64-byte cache line of its own
+WATCHDOG_SECONDS = 60.0
+TOLERANCE = 0.0  # data is moved, not computed: bit-exact
+
+
+@triton.jit
+def all2all_kernel(
+    a_ptr,  # [S, ranks * H, D], of this rank, any strides
+    c_ptr,  # [ranks * S, H, D], of this rank, any strides
+    packed_ptr,  # symmetric [ranks, S, H, D]
+    landing_ptr,  # symmetric [ranks, S, H, D]
+    own_ptr,  # symmetric [BUFFER_NUM, TILE_S, H, D]
+    packed_ready_ptr,  # symmetric [blocks_s, ranks, SLOT_WORDS], int64
+    arrived_ptr,  # symmetric [blocks_s, ranks, SLOT_WORDS], int64
+    signal_ptr,  # symmetric [BUFFER_NUM, H * blocks_d, SLOT_WORDS], int64
+    rank,
+    ranks,
+    launch,  # launches on this workspace before this one, modulo 2
+    S,  # rows of one rank
+    H,  # heads that each rank receives from each rank
+    D,  # elements of one head
+    stride_as,
+    stride_ah,
+    stride_ad,
+    stride_cs,
+    stride_ch,
+    stride_cd,
+    TILE_S: tl.constexpr,
+    TILE_D: tl.constexpr,
+    BUFFER_NUM: tl.constexpr,
+    ELEMENT_BYTES: tl.constexpr,
+    SLOT_WORDS: tl.constexpr,
+):
+    core = tl.program_id(0)
+    cores = tl.num_programs(0)
+    # Even cores: pack, put, keep; odd cores: copy_own, copy. An odd number gives the even ones one core more.
+    role = core % 2
+    role_core = core // 2
+    role_cores = (cores + 1 - role) // 2
+
+    blocks_s = tl.cdiv(S, TILE_S)
+    blocks_d = tl.cdiv(D, TILE_D)
+    senders = tl.minimum(ranks - 1, role_cores - 1)
+    pack_work = ranks - 1
+    total_pack = blocks_s * pack_work
+    put_work = ranks - 1
+    own_work = H * blocks_d
+    total_own = blocks_s * own_work
+    copy_work = H * blocks_d * (ranks - 1)
+    total_copy = blocks_s * copy_work
+    packed_row = H * D
+    packed_rank = S * packed_row
+    landing_row = H * D
+    landing_rank = S * landing_row
+    own_row = H * D
+    own_block = TILE_S * own_row
+    packed_ready_block = ranks
+    arrived_block = ranks
+    ring_slots = H * blocks_d
+    rows = tl.arange(0, TILE_S)
+
+    # Value of a slot of packed_ready: launch + 1 = the block has arrived. It is never reset: the value of the
+    # launch before differs, and the barrier that closes a launch keeps launches apart.
+    # Value of a slot of arrived: launch + 1 = the block has arrived. It is never reset: the value of the
+    # launch before differs, and the barrier that closes a launch keeps launches apart.
+    # Values of a slot in use number u of a launch: 2 * u, the producer may write; 2 * u + 1, the tile is
+    # there; 0 again after the last use. Plain 0 and 1 would not do: cores of S blocks that share
+    # a ring buffer would wait for the same zero, and a later one's producer could take it first.
+    if role == 0:
+        if role_core >= senders:
+            for work in range(role_core - senders, total_pack, role_cores - senders):
+                block_s = work // pack_work
+                # Neighbouring cores write to neighbouring ranks, counted from this one: every link is in use.
+                target = (rank + 1 + work % pack_work) % ranks
+                s = block_s * TILE_S + rows
+                slot = (block_s * packed_ready_block + target) * SLOT_WORDS
+                for h in range(H):
+                    for block_d in range(blocks_d):
+                        d = block_d * TILE_D + tl.arange(0, TILE_D)
+                        mask = (s < S)[:, None] & (d < D)[None, :]
+                        a_offset = s[:, None] * stride_as + (target * H + h) * stride_ah + d[None, :] * stride_ad
+                        tile = tl.load(a_ptr + a_offset, mask=mask)
+                        packed_offset = target * packed_rank + s[:, None] * packed_row + h * D + d[None, :]
+                        tl.store(packed_ptr + packed_offset, tile, mask=mask)
+                libshmem_device.fence()
+                dl.notify(packed_ready_ptr + slot, rank, launch + 1)
+        if role_core < senders:
+            for work in range(role_core, put_work, senders):
+                # One rank after the other, this one first.
+                target = (rank + 1 + work) % ranks
+                for block_s in range(blocks_s):
+                    s = block_s * TILE_S
+                    slot = (block_s * packed_ready_block + target) * SLOT_WORDS
+                    token = dl.wait(packed_ready_ptr + slot, 1, "sys", "acquire", waitValue=launch + 1)
+                    packed = dl.consume_token(packed_ptr, token)
+                    # putmem takes this rank's own address: the same one names the target's memory.
+                    landing_offset = rank * landing_rank + s * landing_row
+                    packed_offset = target * packed_rank + s * packed_row
+                    block_bytes = tl.minimum(TILE_S, S - s) * landing_row * ELEMENT_BYTES
+                    libshmem_device.putmem(
+                        landing_ptr + landing_offset,
+                        packed + packed_offset,
+                        block_bytes,
+                        target,
+                    )
+                    # putmem returns when the block has arrived: no fence is needed.
+                    dl.notify(arrived_ptr + (block_s * arrived_block + rank) * SLOT_WORDS, target, launch + 1)
+        if role_core >= senders:
+            for work in range(role_core - senders, total_own, role_cores - senders):
+                block_s = work // own_work
+                ring = block_s % BUFFER_NUM
+                use = block_s // BUFFER_NUM
+                item = work % own_work
+                h = item // blocks_d
+                block_d = item % blocks_d
+                s = block_s * TILE_S + rows
+                d = block_d * TILE_D + tl.arange(0, TILE_D)
+                slot = (ring * ring_slots + h * blocks_d + block_d) * SLOT_WORDS
+                token = dl.wait(signal_ptr + slot, 1, "sys", "acquire", waitValue=2 * use)
+                own = dl.consume_token(own_ptr, token)
+                mask = (s < S)[:, None] & (d < D)[None, :]
+                a_offset = s[:, None] * stride_as + (rank * H + h) * stride_ah + d[None, :] * stride_ad
+                tile = tl.load(a_ptr + a_offset, mask=mask)
+                own_offset = ring * own_block + rows[:, None] * own_row + h * D + d[None, :]
+                tl.store(own + own_offset, tile, mask=mask)
+                libshmem_device.fence()
+                dl.notify(signal_ptr + slot, rank, 2 * use + 1)
+    else:
+        for work in range(role_core, total_own, role_cores):
+            block_s = work // own_work
+            ring = block_s % BUFFER_NUM
+            use = block_s // BUFFER_NUM
+            uses = tl.cdiv(blocks_s - ring, BUFFER_NUM)
+            item = work % own_work
+            h = item // blocks_d
+            block_d = item % blocks_d
+            s = block_s * TILE_S + rows
+            d = block_d * TILE_D + tl.arange(0, TILE_D)
+            slot = (ring * ring_slots + h * blocks_d + block_d) * SLOT_WORDS
+            token = dl.wait(signal_ptr + slot, 1, "sys", "acquire", waitValue=2 * use + 1)
+            own = dl.consume_token(own_ptr, token)
+            mask = (s < S)[:, None] & (d < D)[None, :]
+            own_offset = ring * own_block + rows[:, None] * own_row + h * D + d[None, :]
+            tile = tl.load(own + own_offset, mask=mask)
+            c_offset = (rank * S + s)[:, None] * stride_cs + h * stride_ch + d[None, :] * stride_cd
+            tl.store(c_ptr + c_offset, tile, mask=mask)
+            libshmem_device.fence()
+            # Credit return: the slot is free for its next use, in this launch or in the next one.
+            dl.notify(signal_ptr + slot, rank, (use + 1) % uses * 2)
+        for work in range(role_core, total_copy, role_cores):
+            block_s = work // copy_work
+            item = work % copy_work // (ranks - 1)
+            # In the order in which the other ranks count their targets: own tile first, then the rank before.
+            source = (rank + ranks - 1 - (work + item) % (ranks - 1)) % ranks
+            h = item // blocks_d
+            block_d = item % blocks_d
+            s = block_s * TILE_S + rows
+            d = block_d * TILE_D + tl.arange(0, TILE_D)
+            slot = (block_s * arrived_block + source) * SLOT_WORDS
+            token = dl.wait(arrived_ptr + slot, 1, "sys", "acquire", waitValue=launch + 1)
+            landing = dl.consume_token(landing_ptr, token)
+            mask = (s < S)[:, None] & (d < D)[None, :]
+            landing_offset = source * landing_rank + s[:, None] * landing_row + h * D + d[None, :]
+            tile = tl.load(landing + landing_offset, mask=mask)
+            c_offset = (source * S + s)[:, None] * stride_cs + h * stride_ch + d[None, :] * stride_cd
+            tl.store(c_ptr + c_offset, tile, mask=mask)
+
+    # Close the launch: the next one writes the same memory, which a slower rank may still be reading.
+    libshmem_device.barrier_all_vec()
+
+
+def available_cores() -> int:
+    """Vector cores of this device: a program of the kernel runs on each."""
+    return NPUUtils().get_aivector_core_num()
+
+
+def tensor_shapes(S: int, H: int, D: int, *, rank: int, ranks: int) -> dict[str, tuple[int, ...]]:
+    """Shape of each tensor on a rank."""
+    return {
+        "a": (S, ranks * H, D),
+        "c": (ranks * S, H, D),
+    }
+
+
+def symmetric_elements(S: int, H: int, D: int, *, ranks: int, cores: int) -> dict[str, int]:
+    """Elements of each symmetric allocation, on every rank."""
+    return {
+        "packed": ranks * S * H * D,
+        "landing": ranks * S * H * D,
+        "own": BUFFER_NUM * TILE_S * H * D,
+        "packed_ready": triton.cdiv(S, TILE_S) * ranks * SLOT_WORDS,
+        "arrived": triton.cdiv(S, TILE_S) * ranks * SLOT_WORDS,
+        "signal": BUFFER_NUM * H * triton.cdiv(D, TILE_D) * SLOT_WORDS,
+    }
+
+
+def heap_bytes(S: int, H: int, D: int, *, ranks: int, cores: int) -> int:
+    """Bytes of symmetric heap that one workspace needs on each rank: whole MiB, and one more for alignment."""
+    elements = symmetric_elements(S, H, D, ranks=ranks, cores=cores)
+    used = elements["packed"] * DTYPE.itemsize
+    used += elements["landing"] * DTYPE.itemsize
+    used += elements["own"] * DTYPE.itemsize
+    used += elements["packed_ready"] * torch.int64.itemsize
+    used += elements["arrived"] * torch.int64.itemsize
+    used += elements["signal"] * torch.int64.itemsize
+    return (triton.cdiv(used, 2**20) + 1) * 2**20
+
+
+def slot_axes(S: int, H: int, D: int, *, ranks: int, cores: int) -> dict[str, dict[str, int]]:
+    """For each allocation of signal slots, the axes of the slots and their extents, slowest first."""
+    return {
+        "packed_ready": {
+            "block": triton.cdiv(S, TILE_S),
+            "target_rank": ranks,
+        },
+        "arrived": {
+            "block": triton.cdiv(S, TILE_S),
+            "source_rank": ranks,
+        },
+        "signal": {
+            "ring": BUFFER_NUM,
+            "tile": H * triton.cdiv(D, TILE_D),
+        },
+    }
+
+
+@contextmanager
+def _together(error: type[Exception] = ValueError, **agreed: object) -> Iterator[None]:
+    """Let every rank raise `error`, with one message, when one of them does inside, or when `agreed` differs.
+
+    Collective: a rank that raised alone would leave the others waiting for it in their next collective.
+    """
+    complaint = ""
+    try:
+        yield
+    except error as raised:
+        complaint = str(raised)
+    told = [("", agreed)] * dist.get_world_size()
+    dist.all_gather_object(told, (complaint, agreed))
+    complaints = [complaint for complaint, _ in told]
+    if not any(complaints) and any(facts != agreed for _, facts in told):
+        each = [", ".join(f"{name} {value}" for name, value in facts.items()) for _, facts in told]
+        complaints = [f"expected the same on every rank, got {facts}" for facts in each]
+    ranks_of: dict[str, list[str]] = {}
+    for rank, complaint in enumerate(complaints):
+        ranks_of.setdefault(complaint, []).append(str(rank))
+    message = "; ".join(f"rank {', '.join(ranks)}: {text}" for text, ranks in ranks_of.items() if text)
+    if message:
+        raise error(message)
+
+
+class Workspace:
+    """Symmetric memory for one (S, H, D) and one number of cores. Creating and closing it is collective.
+
+    cores  vector cores that every launch uses, all of this device if not given
+
+    Launches on one workspace may follow each other on one stream without synchronisation between them.
+    Raises ValueError on every rank, naming ranks and reasons, when a rank refuses its shape or its number of cores,
+    or when these are not the same on all ranks: sizes and grids must fit together.
+    """
+
+    def __init__(self, S: int, H: int, D: int, cores: int | None = None):
+        self.rank = dist.get_rank()
+        self.ranks = ranks = dist.get_world_size()
+        self.shape = (S, H, D)
+        self.cores = cores = available_cores() if cores is None else cores
+        self.launches = 0
+        with _together(shape=self.shape, cores=cores):
+            available = available_cores()
+            # Programs wait for each other: all must be resident, and every role needs a core.
+            if not 3 <= cores <= available:
+                raise ValueError(f"cores: expected 3 to {available} vector cores, got {cores}")
+            if not 0 <= min(self.shape) <= max(self.shape) < 2**30:
+                raise ValueError(f"shape: expected S, H, D from 0 to below 2**30, got {self.shape}")
+            symmetric = symmetric_elements(S, H, D, ranks=ranks, cores=cores)
+            shapes = tensor_shapes(S, H, D, rank=self.rank, ranks=ranks)
+            tensors = {name: math.prod(shape) for name, shape in shapes.items()}
+            for name, elements in {**tensors, **symmetric}.items():
+                if elements >= 2**31:
+                    raise ValueError(f"{name}: expected fewer than 2**31 elements for 32-bit offsets, got {elements}")
+        device = torch.npu.current_device()
+        self.packed = ash.aclshmem_create_tensor(
+            [max(symmetric["packed"], 1)],
+            dtype=DTYPE,
+            device_id=device,
+        )
+        self.landing = ash.aclshmem_create_tensor(
+            [max(symmetric["landing"], 1)],
+            dtype=DTYPE,
+            device_id=device,
+        )
+        self.own = ash.aclshmem_create_tensor(
+            [max(symmetric["own"], 1)],
+            dtype=DTYPE,
+            device_id=device,
+        )
+        self.packed_ready = ash.aclshmem_create_tensor(
+            [max(symmetric["packed_ready"], 1)],
+            dtype=torch.int64,
+            device_id=device,
+        )
+        self.arrived = ash.aclshmem_create_tensor(
+            [max(symmetric["arrived"], 1)],
+            dtype=torch.int64,
+            device_id=device,
+        )
+        self.signal = ash.aclshmem_create_tensor(
+            [max(symmetric["signal"], 1)],
+            dtype=torch.int64,
+            device_id=device,
+        )
+        # A slot must be zero on every rank before any rank's producers write it.
+        self.packed_ready.fill_(0)
+        self.arrived.fill_(0)
+        self.signal.fill_(0)
+        torch.npu.synchronize()
+        dist.barrier()
+
+    def close(self) -> None:
+        """Free the symmetric memory, when no rank uses it any more."""
+        torch.npu.synchronize()
+        dist.barrier()
+        ash.aclshmem_free_tensor(self.signal)
+        ash.aclshmem_free_tensor(self.arrived)
+        ash.aclshmem_free_tensor(self.packed_ready)
+        ash.aclshmem_free_tensor(self.own)
+        ash.aclshmem_free_tensor(self.landing)
+        ash.aclshmem_free_tensor(self.packed)
+
+    def __enter__(self) -> "Workspace":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:  # after a failure here, other ranks may never come to the barrier in close()
+            self.close()
+
+
+def _check(shape: tuple[int, ...], tensors: dict[str, torch.Tensor], *, rank: int, ranks: int) -> None:
+    """Raise ValueError unless the kernel can work on these tensors, by their names, of this rank.
+
+    Each needs its shape and dtype, and elements that 32-bit offsets reach. `c`, which may be left out, needs a
+    place of its own for each element, and no memory of the others.
+    """
+    spans = {}
+    shapes = tensor_shapes(*shape, rank=rank, ranks=ranks)
+    for name, tensor in tensors.items():
+        expected, dtype = shapes[name], DTYPE
+        if tuple(tensor.shape) != expected or tensor.dtype != dtype:
+            raise ValueError(f"{name}: expected {dtype} {expected}, got {tensor.dtype} {tuple(tensor.shape)}")
+        reach = sum((extent - 1) * stride for extent, stride in zip(expected, tensor.stride(), strict=True))
+        if reach >= 2**31:
+            strides = tensor.stride()
+            raise ValueError(f"{name}: expected its elements within 2**31 of the first one, got strides {strides}")
+        first = tensor.data_ptr()
+        spans[name] = first, first + (reach + 1) * dtype.itemsize if tensor.numel() else first
+    if "c" not in tensors:
+        return
+    strides = tensors["c"].stride()
+    if any(stride == 0 and extent > 1 for extent, stride in zip(shapes["c"], strides, strict=True)):
+        raise ValueError(f"c: expected a place of its own for each element, got strides {strides}")
+    c_first, c_end = spans.pop("c")
+    for name, (first, end) in spans.items():
+        if max(first, c_first) < min(end, c_end):
+            raise ValueError(f"c: expected memory of its own, got some of {name}, which is read meanwhile")
+
+
+def launch(
+    a: torch.Tensor,
+    workspace: Workspace,
+    *,
+    c: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Enqueue the kernel on the current stream and return `c`. Every rank must launch.
+
+    a  [S, ranks * H, D], any strides
+    c  [ranks * S, H, D], any strides; where to write, a new tensor if not given
+
+    A shape with a zero in it is a no-op.
+    Raises ValueError for a wrong tensor on this rank alone, before anything is enqueued: a launch communicates on the
+    device only. The other ranks, which launched, then wait for this one. Where tensors come from outside, let the ranks
+    agree first, as `all2all` does.
+    """
+    S, H, D = workspace.shape
+    rank, ranks, cores = workspace.rank, workspace.ranks, workspace.cores
+    if c is None:
+        shape = tensor_shapes(S, H, D, rank=rank, ranks=ranks)["c"]
+        c = torch.empty(shape, dtype=DTYPE, device=a.device)
+    tensors = {"a": a, "c": c}
+    _check(workspace.shape, tensors, rank=rank, ranks=ranks)
+    if 0 in workspace.shape:
+        return c
+    parity = workspace.launches % 2
+    workspace.launches += 1
+    all2all_kernel[(cores,)](
+        a,
+        c,
+        workspace.packed,
+        workspace.landing,
+        workspace.own,
+        workspace.packed_ready,
+        workspace.arrived,
+        workspace.signal,
+        rank,
+        ranks,
+        parity,
+        S,
+        H,
+        D,
+        *a.stride(),
+        *c.stride(),
+        TILE_S=TILE_S,
+        TILE_D=TILE_D,
+        BUFFER_NUM=BUFFER_NUM,
+        ELEMENT_BYTES=ELEMENT_BYTES,
+        SLOT_WORDS=SLOT_WORDS,
+    )
+    return c
+
+
+def dump(workspace: Workspace, path: Path) -> Path:
+    """Write the launch facts and every signal slot that is not zero to `path` as JSON, also while a launch hangs."""
+    facts = {
+        "kernel": KERNEL,
+        "rank": workspace.rank,
+        "ranks": workspace.ranks,
+        "shape": dict(zip(["S", "H", "D"], workspace.shape, strict=True)),
+        "launches": workspace.launches,
+        "grid": workspace.cores,
+        "vector_cores": available_cores(),
+        "slots": _slots(workspace),
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(facts, indent=2) + "\n")
+    return path
+
+
+def _slots(workspace: Workspace) -> dict[str, object]:
+    """By allocation: the axes of its slots, and number, value and position of every slot that is not zero."""
+    groups = {}
+    for name, axes in slot_axes(*workspace.shape, ranks=workspace.ranks, cores=workspace.cores).items():
+        with torch.npu.stream(torch.npu.Stream()):  # the launch that hangs occupies the current stream
+            values = getattr(workspace, name).cpu()[: math.prod(axes.values()) * SLOT_WORDS : SLOT_WORDS]
+        slots = []
+        for number in values.nonzero().flatten().tolist():
+            position, rest = {}, number
+            for axis, extent in reversed(axes.items()):
+                rest, position[axis] = divmod(rest, extent)
+            slots.append({"slot": number, "value": int(values[number]), **position})
+        groups[name] = {"axes": axes, "nonzero": slots}
+    return groups
+
+
+def synchronize(workspace: Workspace, *, timeout: float | None = WATCHDOG_SECONDS, dump_dir: Path = Path(".")) -> None:
+    """Wait for the current stream; without a timeout (in seconds) for ever.
+
+    Raises TimeoutError after `timeout`, when it has dumped the workspace to `dump_dir`.
+    """
+    if timeout is None:
+        torch.npu.current_stream().synchronize()
+        return
+    done = torch.npu.Event()
+    done.record()
+    deadline = time.monotonic() + timeout
+    pause = 1e-5  # short launches return at once, long ones are not polled much
+    while not done.query():
+        if time.monotonic() > deadline:
+            path = dump(workspace, dump_dir / f"{KERNEL}.rank{workspace.rank}.json")
+            raise TimeoutError(f"launch {workspace.launches} has not ended after {timeout} s: see {path}")
+        time.sleep(pause)
+        pause = min(2 * pause, 0.01)
+
+
+def all2all(a: torch.Tensor) -> torch.Tensor:
+    """C = All2All of `a`. Every rank must call it.
+
+    `a` is [S, ranks * H, D]; the result is [ranks * S, H, D].
+
+    One call allocates, launches, waits and frees: keep a `Workspace` and `launch` where calls repeat.
+    Raises ValueError on every rank when a rank's tensors are wrong, or do not fit those of the others.
+    """
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    with _together():
+        if a.dim() != 3 or a.shape[1] % ranks:
+            raise ValueError(f"a: expected [S, ranks * H, D] on {ranks} ranks, got {tuple(a.shape)}")
+        shape = (a.shape[0], a.shape[1] // ranks, a.shape[2])
+        _check(shape, {"a": a}, rank=rank, ranks=ranks)
+    with Workspace(*shape) as workspace:
+        c = launch(a, workspace)
+        synchronize(workspace)
+    return c
+
+
+def reference(a: torch.Tensor) -> torch.Tensor:
+    """C of this rank in plain torch: the transpose, then the exchange by torch.distributed. Every rank must call it."""
+    ranks, (S, heads, D) = dist.get_world_size(), a.shape
+    blocks = a.reshape(S, ranks, heads // ranks, D).transpose(0, 1).contiguous()  # block q is for rank q
+    result = torch.empty_like(blocks)
+    dist.all_to_all_single(result, blocks)
+    return result.view(ranks * S, heads // ranks, D)
+
+
+def _fresh(shape: tuple[int, ...], dtype: torch.dtype, *, gap: int = 0, turned: bool = False) -> torch.Tensor:
+    """A tensor of NaN on the device; with a gap it is a slice of a larger one, turned its last axes lie swapped."""
+    *outer, last = (*shape[:-2], *reversed(shape[-2:])) if turned else shape
+    tensor = torch.full((*outer, last + gap), float("nan"), dtype=dtype, device="npu")[..., gap:]
+    return tensor.transpose(-1, -2) if turned and len(shape) > 1 else tensor
+
+
+def self_check(S: int, H: int, D: int, *, launches: int = 1, seed: int = 0, dump_dir: Path = Path(".")) -> float:
+    """Launch back to back on one workspace, each time on new tensors; return this rank's largest error.
+
+    The error of an element is |c - expected| / (1 + |expected|); one that was never written is infinitely wrong.
+    Every rank must call it.
+    """
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    own = torch.Generator().manual_seed(seed * ranks + rank)
+    with Workspace(S, H, D) as workspace:
+        shapes = tensor_shapes(S, H, D, rank=rank, ranks=ranks)
+        runs = []
+        for index in range(launches):
+            # In turn: dense tensors, slices, and slices whose inputs lie transposed.
+            gap, turned = (16 if index % 3 else 0), index % 3 == 2
+            a = _fresh(shapes["a"], DTYPE, gap=gap, turned=turned)
+            a.copy_(torch.randn(a.shape, generator=own))
+            runs.append((a, _fresh(shapes["c"], DTYPE, gap=gap)))
+        for a, c in runs:
+            launch(a, workspace, c=c)
+        synchronize(workspace, dump_dir=dump_dir)
+    largest = 0.0
+    for index, (a, c) in enumerate(runs):
+        expected = reference(a).float()
+        error = (c.float() - expected).abs() / (1 + expected.abs())
+        error = error.nan_to_num(nan=float("inf"))
+        wrong = (error > TOLERANCE).nonzero()
+        if len(wrong):
+            place = tuple(wrong[0].tolist())
+            what = f"c{list(place)} is {c[place]}, expected {expected[place]}"
+            print(f"rank {rank} launch {index}: {len(wrong)} of {c.numel()} elements are wrong, first {what}")
+        largest = max(largest, error.max().item() if error.numel() else 0.0)
+    return largest
+
+
+def _torchrun() -> tuple[int, int, int, int]:
+    """Rank, number of ranks, rank on this node, and ranks on this node. Raises RuntimeError without torchrun."""
+    names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+    texts = {name: os.environ.get(name, "") for name in names}
+    if all(text.isdecimal() for text in texts.values()):
+        rank, ranks, local_rank, local_ranks = map(int, texts.values())
+        if rank < ranks and local_rank < local_ranks <= ranks:
+            return rank, ranks, local_rank, local_ranks
+    raise RuntimeError(f"environment: expected the numbers that torchrun sets, got {texts}: start with torchrun")
+
+
+def _heap_address(*, ranks: int, local_ranks: int) -> str:
+    """Where the ranks meet to set up symmetric memory. Raises RuntimeError for one that not all of them reach."""
+    address = os.environ.get("ASH_MASTER_ADDR") or os.environ.get("MASTER_ADDR")
+    port = os.environ.get("ASH_MASTER_PORT", "8666")
+    if not address:
+        raise RuntimeError("MASTER_ADDR: expected an address, got nothing: start with torchrun or set ASH_MASTER_ADDR")
+    if not port.isdecimal() or not 0 < int(port) < 2**16:
+        raise RuntimeError(f"ASH_MASTER_PORT: expected a port, got {port!r}")
+    if ranks > local_ranks and (address in ("localhost", "::1") or address.startswith("127.")):
+        raise RuntimeError(
+            f"{ranks} ranks, {local_ranks} on this node: expected an address that all nodes reach, got {address}: "
+            "set ASH_MASTER_ADDR to the address of the node of rank 0"
+        )
+    return f"tcp://{address}:{port}"
+
+
+@contextmanager
+def process_group(heap: int) -> Iterator[None]:
+    """Join the ranks that torchrun started, with `heap` bytes of symmetric memory on each.
+
+    They meet at ASH_MASTER_ADDR, or MASTER_ADDR if that is not set, port ASH_MASTER_PORT, or 8666.
+    Raises RuntimeError on every rank when one rank cannot join.
+    """
+    rank, ranks, device, local_ranks = _torchrun()
+    torch.npu.set_device(device)
+    dist.init_process_group(backend="hccl", rank=rank, world_size=ranks)
+    with _together(RuntimeError):
+        address = _heap_address(ranks=ranks, local_ranks=local_ranks)
+    ash.set_conf_store_tls(False, "")
+    attributes = ash.InitAttr()
+    attributes.my_rank = rank
+    attributes.n_ranks = ranks
+    attributes.local_mem_size = heap
+    attributes.ip_port = address
+    attributes.option_attr.data_op_engine_type = ash.OpEngineType.MTE | ash.OpEngineType.UDMA
+    status = ash.aclshmem_init(attributes)
+    with _together(RuntimeError):
+        if status != 0:
+            raise RuntimeError(f"aclshmem_init returned {status}")
+    yield  # no cleanup after a failure: it is collective, and the other ranks may not come to it
+    # Older releases of the library spell it aclshmem_finialize.
+    finalize = getattr(ash, "aclshmem_finalize", None) or ash.aclshmem_finialize
+    finalize()
+    dist.destroy_process_group()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Check the kernel against its reference on devices. Start it with torchrun, one process for each rank."""
+    parser = argparse.ArgumentParser(description="Check the kernel against its reference on devices.")
+    parser.add_argument("--S", type=int, required=True)
+    parser.add_argument("--H", type=int, required=True)
+    parser.add_argument("--D", type=int, required=True)
+    parser.add_argument("--launches", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args(arguments)
+    shape = (options.S, options.H, options.D)
+    rank, ranks, device, _ = _torchrun()
+    torch.npu.set_device(device)  # cores are counted on it
+    with process_group(heap_bytes(*shape, ranks=ranks, cores=available_cores())):
+        error = self_check(*shape, launches=options.launches, seed=options.seed)
+    print(f"rank {rank}: largest error {error}, tolerance {TOLERANCE}")
+    return 0 if error <= TOLERANCE else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
