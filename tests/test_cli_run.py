@@ -101,11 +101,8 @@ def test_run_with_a_shape_uses_the_target_and_launches_once(machine: Machine) ->
     assert (call["ranks"], call["cores"], call["launches"]) == (2, 40, 1)
 
 
-def test_cores_of_a_module_with_a_mix_kernel_are_ai_cores(project: Path, machine: Machine) -> None:
+def test_a_note_about_more_ai_cores_than_the_target_has(project: Path, machine: Machine) -> None:
     kernel = "@triton.jit\ndef kernel():\n    libshmem_device.barrier_all()\n"
-    (project / "starting.py").write_text(kernel, encoding="utf-8")
-    assert fusegen_("run", "starting.py", "--shape", "S=2,H=3,D=4").exit_code == 0
-    assert machine.calls[-1]["cores"] == 20
     (project / "generated").mkdir()
     (project / "generated/starting.py").write_text(kernel, encoding="utf-8")
     options = ["--cores", "21", "--shape", "S=2,H=3,D=4"]

@@ -112,9 +112,8 @@ def _simulate(
     from fusegen.sim import run_module
 
     with _subject(name, project, overrides) as subject:
-        unit = core_unit_of(subject.module)
-        size = size_for(subject.loaded.spec, unit, **given) if subject.loaded else size_without_spec(**given)
-        _refuse_impossible(subject.plan, size, unit)
+        size = size_for(subject.loaded.spec, **given) if subject.loaded else size_without_spec(**given)
+        _refuse_impossible(subject.plan, size, core_unit_of(subject.module))
         per_node = options["ranks_per_node"]
         if per_node and size.ranks % per_node:
             raise UsageError(

@@ -12,7 +12,6 @@ from fusegen.errors import UsageError, listed, nearest
 
 if TYPE_CHECKING:
     from fusegen.sim import RunResult
-    from fusegen.sim.mix import CoreUnit
     from fusegen.spec import KernelSpec
 
 _NUMBER: Final = re.compile(r"\d{1,18}")
@@ -85,21 +84,15 @@ def default_ranks(counts: Sequence[int]) -> int:
 
 
 def size_for(
-    spec: KernelSpec,
-    unit: CoreUnit,
-    *,
-    ranks: int | None,
-    cores: int | None,
-    shape: Mapping[str, int] | None,
-    launches: int | None,
+    spec: KernelSpec, *, ranks: int | None, cores: int | None, shape: Mapping[str, int] | None, launches: int | None
 ) -> Size:
-    """The size of a run; `unit` is what the module's kernels are launched on.
+    """The size of a run. Where the shape is None, the first verification point of the spec supplies what is None.
 
-    Where the shape is None, the first verification point of the spec supplies what is None. With a shape, cores are all
-    of the target's and there is one launch, where these are None. Ranks are then the first of that point's rank counts
-    with which ranks communicate. Raises UsageError when the shape has other keys than the pattern, or the cores do not
-    suffice for the roles.
+    With a shape, cores are all of the target's (AI cores for a GEMM, vector cores otherwise) and there is one launch,
+    where these are None. Ranks are then the first of that point's rank counts with which ranks communicate. Raises
+    UsageError when the shape has other keys than the pattern, or the cores do not suffice for the roles.
     """
+    from fusegen.spec.fields import cores_of
     from fusegen.spec.rules import too_few_cores
     from fusegen.targets import TARGETS
 
@@ -109,8 +102,7 @@ def size_for(
     if shape is not None:
         check_shape_keys(shape, tuple(axes))
         axes = {axis: shape[axis] for axis in axes}
-        target = TARGETS[spec.target]
-        usual_cores, usual_launches = target.ai_cores if unit == "AI" else target.vector_cores, 1
+        usual_cores, usual_launches = cores_of(spec, TARGETS[spec.target]), 1
     size = Size(
         ranks=default_ranks(point.ranks) if ranks is None else ranks,
         cores=usual_cores if cores is None else cores,

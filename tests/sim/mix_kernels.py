@@ -68,7 +68,7 @@ def allgather_gemm(a_ptr, b_ptr, c_ptr, gathered_ptr, M, N, K, rounds, BLOCKS: t
         {second_barrier}
 
 
-def heap_bytes(*, ranks):
+def heap_bytes(*, ranks, cores):
     return {heap}
 
 
@@ -190,7 +190,7 @@ def gemm_reduce(a_ptr, b_ptr, c_ptr, partial_ptr, ready_ptr, credit_ptr, M, N, K
     gemm_work = ranks * cols
 {phases}
 
-def heap_bytes(*, ranks):
+def heap_bytes(*, ranks, cores):
     return 1 << 22
 
 

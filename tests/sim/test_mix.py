@@ -294,6 +294,11 @@ def test_unsupported_builtins_of_mix_kernels_raise_by_name(run_source, call: str
             run_source(kernel(body))
 
 
+def test_static_asserts_are_checked_in_mix_kernels(run_source) -> None:
+    (finding,) = run_source(kernel(SQUARE + "tl.static_assert(SIZE == 8, 'size')")).findings
+    assert "AssertionError: tl.static_assert: size" in finding.message
+
+
 SET = 'al.sync_block_set("{}", "{}", {})\n'
 WAIT = 'al.sync_block_wait("{}", "{}", {})\n'
 CUBE_TO_VECTOR = ("cube", "vector", 5)

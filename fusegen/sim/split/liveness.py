@@ -61,8 +61,6 @@ class _Remover:
                 head, behind = self._loops[-1]
                 self._live = behind if isinstance(statement, ast.Break) else head
                 return statement
-            case ast.Expr(value=value) if self._is_pure(value):
-                return None
             case ast.Pass():
                 return None
         self._live |= _read(statement)

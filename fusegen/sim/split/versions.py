@@ -113,6 +113,13 @@ class _Version(ast.NodeTransformer):
         """In place of an operation that this actor leaves to others: what its operands do besides having a value."""
         return _call(ABSENT, [operand for operand in operands if not self.is_pure(operand)], node)
 
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt | list[ast.stmt]:
+        self.generic_visit(node)
+        match node.value:
+            case ast.Call(func=ast.Name(id=name), args=[]) if name == ABSENT:
+                return []
+        return node
+
     def visit_Assign(self, node: ast.Assign) -> ast.stmt:
         self.generic_visit(node)
         return _unpacked(node)
