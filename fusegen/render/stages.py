@@ -216,7 +216,7 @@ class Lowering:
             layout = Layout(tensor.axes)
             named = {axis.name: c for axis, c in zip(tensor.axes, access.coordinates, strict=True)}
             return list(layout.offset(named))
-        strides = (*(Sym(stride) for stride in tensor.strides), Const(1))
+        strides: tuple[Expr, ...] = (*(Sym(stride) for stride in tensor.strides), Const(1))
         return list(zip(access.coordinates, strides, strict=False))
 
     def _access(self, access: Access) -> AccessView:

@@ -235,6 +235,8 @@ class Flow:
             if role == "create" or (role == "load" and values and values[0].is_tile):
                 return replace(known, origins=frozenset({self._origin(node, "neutral")}))
             return known
+        if self._scope == "cube" and self._is_bias(node, values):
+            return replace(known, origins=frozenset({self._origin(node, "cube")}))
         if self._scope == "cube":
             text = ast.unparse(node)
             raise Unsplittable(
@@ -243,6 +245,15 @@ class Flow:
         for operand, value in zip(operands, values, strict=True):
             self._use(operand, value, "vector")
         return replace(known, origins=frozenset({self._origin(node, "vector")}))
+
+    def _is_bias(self, node: ast.expr, values: list[Value]) -> bool:
+        """True for `dot result + row[None, :]`: the cube core adds a loaded row by itself, as its bias."""
+        match node:
+            case ast.BinOp(op=ast.Add(), right=ast.Subscript(slice=ast.Tuple(elts=[ast.Constant(None), ast.Slice()]))):
+                acc, row = ({self.origins[number].kind for number in value.origins} for value in values)
+                return "cube" in acc and row == {"neutral"}
+            case _:
+                return False
 
     def _dot(self, node: ast.Call, operands: list[ast.expr], names: Names) -> Value:
         values = [self._value(operand, names) for operand in operands]

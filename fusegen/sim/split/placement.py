@@ -4,7 +4,7 @@ Every tile value comes from *origins*: a load or a tl.zeros, a dot, an arithmeti
 several places has the origins of all that may reach it. An origin lives on one core type:
 
     dot                    AIC
-    arithmetic             AIVs
+    arithmetic             AIVs; in a cube scope only a row that is added to a dot result, the bias: AIC
     load, zeros, full      AIC if it feeds a dot, directly or through casts, views and loops; otherwise AIVs
 
 Scopes decide before all this. A value that is used on the other core type than it lives on is handed over at the use.
