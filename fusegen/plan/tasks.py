@@ -219,6 +219,15 @@ def prologue(plan: KernelPlan) -> tuple[Definition, ...]:
     return tuple(result)
 
 
+def block_elements(plan: KernelPlan, stage: Stage) -> Expr:
+    """Elements of the block that a stage of kind PUT sends: its rows, each as long as the distance between rows."""
+    (axis,) = stage.tile
+    (write,) = stage.writes
+    layout = plan.buffer(write.region).layout
+    (row_stride,) = (s for c, s in layout.offset(buffer_coordinates(plan, write)) if c == Sym(axis.index))
+    return minimum(Sym(axis.tile), axis.stop - Sym(axis.index)) * row_stride
+
+
 def reads_sources(stage: Stage) -> bool:
     """True when the stage visits every rank inside of each tile."""
     return stage.kind is Kind.REDUCE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from fusegen.plan.expr import KERNEL, Const, Expr, Sym, minimum, symbols, text
+from fusegen.plan.expr import KERNEL, Const, Expr, Sym, symbols, text
 from fusegen.plan.ir import KernelPlan
 from fusegen.plan.layout import Layout
 from fusegen.plan.stages import (
@@ -18,7 +18,7 @@ from fusegen.plan.stages import (
     TileAxis,
     Wait,
 )
-from fusegen.plan.tasks import WorkLoop, buffer_coordinates, slot_coordinates, work_loop
+from fusegen.plan.tasks import WorkLoop, block_elements, buffer_coordinates, slot_coordinates, work_loop
 from fusegen.render.context import (
     AccessView,
     AnnounceView,
@@ -72,7 +72,7 @@ class Lowering:
             depth=self._depth(),
             shape=", ".join(axis.tile for axis in stage.tile[:2]),
             precision="ieee" if self.plan.dtype == "float32" else None,
-            block_elements=text(self._block_elements(), KERNEL) if stage.kind is Kind.PUT else None,
+            block_elements=text(block_elements(self.plan, stage), KERNEL) if stage.kind is Kind.PUT else None,
             batch=self._batch(loop) if batched else None,
             event=None if stage.hand_over is None else "TILE_STORED",
             first_announces=stage.kind is Kind.ANNOUNCE,
@@ -95,7 +95,7 @@ class Lowering:
         if stage.kind is Kind.GEMM:
             roots.append(Sym("blocks_k"))
         if stage.kind is Kind.PUT:
-            roots.append(self._block_elements())
+            roots.append(block_elements(self.plan, stage))
         if stage.workers.part:
             roots.append(stage.workers.part.count)
         names = frozenset().union(*(symbols(root) for root in roots))
@@ -155,13 +155,6 @@ class Lowering:
             return None
         (axis,) = self.stage.tile
         return Line(axis.index, text(axis.origin, KERNEL))
-
-    def _block_elements(self) -> Expr:
-        """Elements of the block that is sent: its rows, each as long as the distance between rows."""
-        (axis,) = self.stage.tile
-        (write,) = self.stage.writes
-        (row_stride,) = (stride for coordinate, stride in self._terms(write) if coordinate == Sym(axis.index))
-        return minimum(Sym(axis.tile), axis.stop - Sym(axis.index)) * row_stride
 
     def _depth(self) -> Line | None:
         """Positions along K, in the inner loop of a multiplication."""
