@@ -150,7 +150,7 @@ class SignalCover:
 
 @dataclass(frozen=True, slots=True)
 class HandOver:
-    """Inside an AI core: the cube core of stage `sender` sets `event` after each tile, `receiver` waits for it."""
+    """Inside an AI core: the cube core of stage `sender` sets `event` after each tile or round, `receiver` waits."""
 
     sender: str
     receiver: str

@@ -75,6 +75,7 @@ class Lowering:
             block_elements=text(block_elements(self.plan, stage), KERNEL) if stage.kind is Kind.PUT else None,
             batch=self._batch(loop) if batched else None,
             event=None if stage.hand_over is None else "TILE_STORED",
+            hands_over_rounds=stage.hand_over is not None and stage.batched,
             first_announces=stage.kind is Kind.ANNOUNCE,
         )
 
