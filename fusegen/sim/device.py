@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fusegen.sim.actors import Actor, StreamWait
-from fusegen.sim.events import Drained, Launched, ProgramEnded, ProgramStarted
+from fusegen.sim.events import Drained, Launched, ProgramEnded, ProgramStarted, StreamJoined
 from fusegen.sim.findings import ActorName, Cause, CoreKind, Deadlock
 from fusegen.sim.machine import Machine
 
@@ -189,6 +189,8 @@ class Device:
             if head.stream.finished < head.target:
                 head.stream.followers.append(stream)
                 return
+            if self._events.observers:
+                self._events.tell(StreamJoined(self._machine.current, None, stream, head.stream))
             self._finish_head(stream)
 
     def _finish_head(self, stream: Stream) -> None:

@@ -3,7 +3,8 @@
     Event = Read | Write | Atomic                                                   told just before they happen
           | Waited | TokenConsumed | Notified | Fenced | BarrierPassed              of programs
           | Multiplied | FlagSet | FlagWaited | TileSent | TileReceived            of the cores of one AI core
-          | Launched | ProgramStarted | ProgramEnded | Drained | HostCollective     of hosts and their kernels
+          | Launched | ProgramStarted | ProgramEnded | StreamJoined               of kernels
+          | HostTouched | Drained | HostCollective                                of hosts
 
 A run without observers builds no events: whoever tells one looks first whether anybody listens.
 """
@@ -23,7 +24,10 @@ from fusegen.sim.affine import Affine
 if TYPE_CHECKING:
     from fusegen.sim.actors import Actor, CoreType, SlotWait, Token
     from fusegen.sim.device import Kernel, Stream
-    from fusegen.sim.memory import Pointer
+    from fusegen.sim.memory import Memory, Pointer
+
+Completion = Literal["fence", "return", "quiet"]
+"""What completes an access: the next fence or barrier, the return of its builtin, or quiet."""
 
 Lanes = int | Affine | np.ndarray
 """Touched elements of a memory: one, a strided box, or any."""
@@ -48,12 +52,12 @@ class Happening:
 class Access(Happening):
     """The elements `lanes` of `pointer.memory`, counted from its start in units of `pointer.element`.
 
-    `blocking` accesses (putmem, getmem) have completed when the builtin returns; others at the next fence or barrier.
+    putmem and getmem complete with their return, their non-blocking forms with quiet, all others with a fence.
     """
 
     pointer: Pointer
     lanes: Lanes
-    blocking: bool = False
+    completion: Completion = "fence"
 
     @property
     def tensor(self) -> str:
@@ -78,9 +82,10 @@ class Atomic(Access):
 
 @dataclass(frozen=True, slots=True)
 class Waited(Happening):
-    """A wait on slots that is satisfied now."""
+    """A wait on slots that is satisfied now. Only dl.wait has a token; whatever follows another wait is after it."""
 
     wait: SlotWait
+    has_token: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +98,11 @@ class TokenConsumed(Happening):
 
 @dataclass(frozen=True, slots=True)
 class Notified(Happening):
-    """A slot was set to `value`; `pointer` is into the memory of the rank that owns the slot."""
+    """A slot was set to `value` from `before`; `pointer` is into the memory of the rank that owns the slot."""
 
     pointer: Pointer
     value: int
+    before: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +181,28 @@ class ProgramEnded(Happening):
 
 
 @dataclass(frozen=True, slots=True)
+class StreamJoined(Happening):
+    """What follows on `stream` comes after what `other` has finished."""
+
+    stream: Stream
+    other: Stream
+
+
+@dataclass(frozen=True, slots=True)
+class HostTouched(Happening):
+    """A torch operation of a host has read, or written, bytes `first` to `last` of symmetric memory of its rank.
+
+    It came after all that `stream` had to do.
+    """
+
+    memory: Memory
+    first: int
+    last: int
+    is_write: bool
+    stream: Stream
+
+
+@dataclass(frozen=True, slots=True)
 class Drained(Happening):
     """A host has waited until `stream` had finished `target` operations."""
 
@@ -207,6 +235,8 @@ Event = (
     | Launched
     | ProgramStarted
     | ProgramEnded
+    | StreamJoined
+    | HostTouched
     | Drained
     | HostCollective
 )

@@ -26,7 +26,7 @@ from greenlet import GreenletExit, getcurrent, greenlet
 from fusegen.errors import FusegenError
 from fusegen.sim.actors import Actor, Sleep, Wait
 from fusegen.sim.errors import Unsplittable, Unsupported
-from fusegen.sim.events import EventPort
+from fusegen.sim.events import CodeLine, EventPort
 from fusegen.sim.findings import Finding, Found, KernelError, Location, StepLimit
 from fusegen.sim.schedule import Schedule
 
@@ -232,11 +232,16 @@ class Machine:
             self.notes.append(finding)
 
     def location_of(self, actor: Actor) -> Location | None:
+        """The line of simulated source at which a suspended actor stands, with its text."""
+        line = self.line_of(actor)
+        return None if line is None else self.location(*line)
+
+    def line_of(self, actor: Actor) -> CodeLine | None:
         """The line of simulated source at which a suspended actor stands."""
         frame: FrameType | None = actor.greenlet.gr_frame
         while frame is not None:
             if self._is_source(frame.f_code.co_filename):
-                return self.location(frame.f_code, frame.f_lineno)
+                return CodeLine(frame.f_code, frame.f_lineno)
             frame = frame.f_back
         return None
 

@@ -13,7 +13,7 @@ import torch
 
 from fusegen.sim.affine import Affine, BoxMask, Shape, broadcast_shapes
 from fusegen.sim.dtypes import DType, PointerType, uint8
-from fusegen.sim.events import AccessKind, Atomic, EventPort, Lanes, Read, Write
+from fusegen.sim.events import AccessKind, Atomic, Completion, EventPort, Lanes, Read, Write
 from fusegen.sim.findings import Found, OutOfBounds, Slot, UseAfterFree
 from fusegen.sim.integers import INT32_MAX, INT32_MIN, overflow
 from fusegen.sim.tiles import Tile, dense, wrap
@@ -169,12 +169,12 @@ class AccessPort:
         self._observers = events.observers
 
     def access(
-        self, pointer: Pointer, lanes: Lanes, low: int, high: int, kind: AccessKind, blocking: bool = False
+        self, pointer: Pointer, lanes: Lanes, low: int, high: int, kind: AccessKind, completion: Completion = "fence"
     ) -> None:
         """Check that elements low to high, the extremes of `lanes`, exist; then tell the observers."""
         self.check(pointer, low, high)
         if self._observers:
-            self._events.tell(kind(*self._events.here(), pointer, lanes, blocking))
+            self._events.tell(kind(*self._events.here(), pointer, lanes, completion))
 
     def check(self, pointer: Pointer, low: int, high: int) -> None:
         """Raise the finding for elements low to high that do not exist, or do not any more."""
@@ -276,16 +276,17 @@ class AccessPort:
             view += np.broadcast_to(_converted(value, pointer.element), offset.shape)[box.slices()]
         return Tile(before, pointer.element)
 
-    def copy(self, destination: Pointer, source: Pointer, size: int, *, blocking: bool) -> None:
-        """Copy `size` bytes between two scalar pointers."""
+    def copy(self, destination: Pointer, source: Pointer, size: int, *, completion: Completion) -> None:
+        """Copy `size` bytes between two scalar pointers. The call waits for the tokens of both."""
         if size <= 0:
             raise ValueError(f"expected a positive number of bytes, got {size}")
         views = []
+        tokens = (*destination.tokens, *source.tokens)
         accesses: tuple[tuple[Pointer, AccessKind], ...] = ((source, Read), (destination, Write))
         for pointer, kind in accesses:
             first = pointer.address()
-            as_bytes = Pointer(pointer.memory, uint8, first, pointer.name, None, pointer.tokens)
-            self.access(as_bytes, Affine(first, (1,), (size,), True), first, first + size - 1, kind, blocking)
+            as_bytes = Pointer(pointer.memory, uint8, first, pointer.name, None, tokens)
+            self.access(as_bytes, Affine(first, (1,), (size,), True), first, first + size - 1, kind, completion)
             views.append(pointer.memory.bytes[first : first + size])
         views[1][...] = views[0]
 

@@ -20,6 +20,8 @@ from fusegen.sim.host.process import Hosts
 from fusegen.sim.language.device import DeviceLanguage
 from fusegen.sim.machine import Machine
 from fusegen.sim.mix import CoreCount, CoreUnit
+from fusegen.sim.order.checker import OrderChecker
+from fusegen.sim.order.proof import Proof
 from fusegen.sim.schedule import Schedule
 from fusegen.sim.slots import SlotNames
 from fusegen.sim.stand_ins import installed
@@ -53,12 +55,16 @@ class HostProgram(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of a run: whether every process came to its end, findings, scheduling points, and stores of tiles."""
+    """The end of a run: whether every process came to its end, findings, scheduling points, and stores of tiles.
+
+    `proof` is None when the order of the run was not checked.
+    """
 
     finished: bool
     findings: tuple[Finding, ...]
     steps: int
     tiles: int
+    proof: Proof | None = None
 
 
 def run_program(
@@ -73,11 +79,12 @@ def run_program(
     step_limit: int = DEFAULT_STEP_LIMIT,
     progress: Callable[[int], None] | None = None,
     observers: Sequence[Observer] = (),
+    races: bool = False,
 ) -> Outcome:
     """Run a program on `ranks` ranks of `cores` cores each, counted in `core_unit`; what is wrong with it is a finding.
 
     `target` is the device of every rank, by default one that has the engines that the program initialises. A node has
-    `ranks_per_node` ranks, by default all of them.
+    `ranks_per_node` ranks, by default all of them. `races` asks for the check of order: races, and whether the run proves all schedules.
 
     Raises SimulationError for an impossible machine, and whatever FusegenError the program meets, such as Unsupported.
     """
@@ -92,6 +99,9 @@ def run_program(
         )
     machine = Machine(schedule, step_limit=step_limit, is_source=program.is_source)
     machine.events.observers.extend(observers)
+    order = OrderChecker(lambda line: machine.location(*line), lambda: program.slot_names) if races else None
+    if order is not None:
+        machine.events.observers.append(order.observe)
     count = CoreCount(cores, core_unit)
     hosts = Hosts(machine, ranks=ranks, cores=count, ranks_per_node=ranks_per_node)
     heap = SymmetricHeap(ranks=ranks, links=Links(ranks_per_node=ranks_per_node, device=target))
@@ -102,6 +112,8 @@ def run_program(
         try:
             machine.run()
             end = verdict(machine, hosts, language.signals, language.barrier, program.slot_names)
+            if order is not None:
+                order.finish(machine.blocked(), machine.line_of)
         finally:
             machine.close()
     findings = end
@@ -109,4 +121,8 @@ def run_program(
         slots = [program.slot_names.layout_fault(*entry) for entry in language.signals.notified.items()]
         notes = (program.result(), *machine.notes, *slots, *language.transfers.findings())
         findings = tuple(finding for finding in notes if finding)
-    return Outcome(not end, findings, steps=machine.steps, tiles=language.tiles)
+    proof = None
+    if order is not None:
+        findings = (*findings, *order.findings)
+        proof = order.proof(is_clean=not findings)
+    return Outcome(not end, findings, steps=machine.steps, tiles=language.tiles, proof=proof)

@@ -13,6 +13,7 @@ from fusegen.sim.errors import SimulationError
 from fusegen.sim.events import Observer
 from fusegen.sim.findings import Finding
 from fusegen.sim.mix import core_unit_of
+from fusegen.sim.order.proof import Proof
 from fusegen.sim.program import DEFAULT_STEP_LIMIT, run_program
 from fusegen.sim.schedule import Schedule, ScheduleName, schedule_named
 from fusegen.sim.schedule.replay import Recorded, Replay
@@ -26,7 +27,8 @@ class RunResult:
 
     `max_abs_err` is the largest over ranks, None when a rank did not finish; `rank_errors` has it by rank. `steps` are
     scheduling points, `tiles` stores of tiles, `wall_s` real seconds of the whole call. `schedule` is what `Replay`
-    takes, when the run was asked to record it.
+    takes, when the run was asked to record it, and `proof` says whether the run speaks for all schedules, when it was
+    asked to check races.
     """
 
     ok: bool
@@ -37,6 +39,7 @@ class RunResult:
     wall_s: float
     rank_errors: tuple[float | None, ...]
     schedule: tuple[int, ...] | None = None
+    proof: Proof | None = None
 
 
 def run_module(
@@ -56,6 +59,7 @@ def run_module(
     dump_dir: Path | None = None,
     progress: Callable[[int], None] | None = None,
     observers: Sequence[Observer] = (),
+    races: bool = False,
 ) -> RunResult:
     """Run the self-check of the module at `path`, host and device code, on `ranks` ranks of `cores` cores each.
 
@@ -66,7 +70,7 @@ def run_module(
     initialises, as Ascend910B3 has without UDMA and Ascend950PR_9599 with it. Nodes have `ranks_per_node` ranks each,
     by default all of them. `record` asks for the schedule in the result. A watchdog of the module writes to `dump_dir`,
     or to a temporary folder. `progress` is told the number of tiles stored, now and then; `observers` receive every
-    event.
+    event. `races` checks that all accesses are ordered, and whether the run proves all schedules (docs/proof.md).
 
     Raises SimulationError for arguments that the module cannot be run with, UsageError for an unknown target, and
     Unsupported, by name, for a builtin that the simulator does not know. Everything that is wrong with the module is a
@@ -95,6 +99,7 @@ def run_module(
             step_limit=step_limit,
             progress=progress,
             observers=observers,
+            races=races,
         )
     if isinstance(strategy, Replay):
         strategy.check_complete()
@@ -107,4 +112,5 @@ def run_module(
         wall_s=time.perf_counter() - started,
         rank_errors=tuple(check.errors),
         schedule=tuple(recorder.picks) if recorder else None,
+        proof=outcome.proof,
     )

@@ -69,7 +69,7 @@ class Signals:
         self.notifiers: dict[tuple[str, int], tuple[CodeType, set[CoreKind]]] = {}
         machine.before_idle = self.wake_satisfied
 
-    def wait(self, pointer: Pointer, count: int, value: int) -> SlotWait:
+    def wait(self, pointer: Pointer, count: int, value: int, *, has_token: bool = True) -> SlotWait:
         """Park the current actor until `count` slots from `pointer` on equal `value`; returns what it waited for."""
         memory, address = pointer.memory, pointer.address()
         self._check(pointer, address, count)
@@ -95,13 +95,14 @@ class Signals:
             else:
                 self.credit_lines.add(line)
         if self._observers:
-            self._events.tell(Waited(*self._events.here(), wait))
+            self._events.tell(Waited(*self._events.here(), wait, has_token))
         return wait
 
     def notify(self, pointer: Pointer, value: int) -> None:
         """Write a slot and wake the actors that wait for this value. The caller of the builtin is two frames up."""
         memory, address = pointer.memory, pointer.address()
         self._check(pointer, address, 1)
+        before = value_at(memory, address, pointer.element.itemsize)
         WORDS[pointer.element.itemsize].pack_into(memory.buffer, address, value)
         frame = sys._getframe(2)
         line = frame.f_lineno
@@ -125,7 +126,7 @@ class Signals:
             erased=previous if is_lost else None,
         )
         if self._observers:
-            self._events.tell(Notified(*self._events.here(), pointer, value))
+            self._events.tell(Notified(*self._events.here(), pointer, value, before))
         if address in memory.waiters:
             self._wake(memory.waiters[address])
 

@@ -200,7 +200,7 @@ class DeviceLanguage:
             raise Unsupported(f"libshmem_device.signal_wait_until {comparison!r}")
         self._step()
         slot = self._mapped(_slot_pointer(pointer, "signal_wait_until"), "signal_wait_until")
-        self.signals.wait(slot, 1, int(value))
+        self.signals.wait(slot, 1, int(value), has_token=False)
         return value
 
     def fence(self) -> None:
@@ -250,7 +250,7 @@ class DeviceLanguage:
             to = self._heap.on_peer(to, rank)
         else:
             source = self._heap.on_peer(source, rank)
-        self._port.copy(to, source, int(size), blocking=not builtin.endswith("_nbi"))
+        self._port.copy(to, source, int(size), completion="quiet" if builtin.endswith("_nbi") else "return")
         self.signals.stored(to.memory)
 
     def _mapped(self, value: Any, builtin: str) -> Pointer:

@@ -1,0 +1,226 @@
+"""Shadow memory: for every element the last write, and who has read it since.
+
+    writes[element]   number of the last Write, 0 for none
+    others[element]   number of a set: reads and atomics since that write that no later one of them makes redundant
+
+Elements are granules of a memory: as large as the smallest element that it has been accessed in. Boxes of an access stay
+strided views, and the usual box carries one number throughout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from fusegen.sim.affine import Affine, Shape
+from fusegen.sim.events import CodeLine, Lanes
+from fusegen.sim.memory import Memory
+from fusegen.sim.order.clocks import Clock, Mark, Seen
+
+AccessKind = Literal["read", "write", "atomic", "notify"]
+
+COPY_GRANULES: Final = (8, 4, 2, 1)
+"""Sizes that a copy of bytes may be counted in."""
+
+
+@dataclass(slots=True, eq=False)
+class Made:
+    """Accesses that an actor made at one line in one epoch; `waits` are those whose tokens its pointer carried."""
+
+    mark: Mark
+    kind: AccessKind
+    line: CodeLine | None
+    tensor: str
+    waits: tuple[Seen, ...]
+
+
+class Overlap(NamedTuple):
+    """Granules of a memory, of `size` bytes: the first one, and how many there are."""
+
+    memory: Memory
+    size: int
+    first: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Two accesses that nothing orders; `before` came first in this run."""
+
+    before: Made
+    now: Made
+    overlap: Overlap
+
+
+@dataclass(slots=True, eq=False)
+class _Elements:
+    """The shadow of one memory, in granules of `size` bytes."""
+
+    size: int
+    writes: np.ndarray
+    others: np.ndarray
+
+    @classmethod
+    def of(cls, memory: Memory, size: int) -> _Elements:
+        """Untouched elements."""
+        count = memory.bytes.size // size
+        return cls(size, np.zeros(count, np.int32), np.zeros(count, np.int32))
+
+    def refine(self, size: int) -> None:
+        """Count in smaller granules."""
+        ratio = self.size // size
+        self.size = size
+        self.writes, self.others = np.repeat(self.writes, ratio), np.repeat(self.others, ratio)
+
+
+@dataclass(slots=True, eq=False)
+class _Box:
+    """Touched granules: `base` and strides with a shape, or, where `shape` is None, any that `base` lists."""
+
+    memory: Memory
+    elements: _Elements
+    base: int | np.ndarray
+    coefs: Shape = ()
+    shape: Shape | None = None
+
+    def view(self, numbers: np.ndarray) -> np.ndarray:
+        """These granules of an array of the memory."""
+        if self.shape is None:
+            chosen: np.ndarray = numbers[self.base]
+            return chosen
+        assert isinstance(self.base, int)
+        return np.ndarray(self.shape, np.int32, numbers.data, 4 * self.base, tuple([4 * coef for coef in self.coefs]))
+
+    def put(self, numbers: np.ndarray, values: int | np.ndarray) -> None:
+        """Set these granules of an array of the memory."""
+        if self.shape is None:
+            numbers[self.base] = values
+        else:
+            self.view(numbers)[...] = values
+
+    def overlap(self, where: np.ndarray) -> Overlap:
+        """The part of the box that `where` tells."""
+        position = np.argwhere(where)[0]
+        if isinstance(self.base, np.ndarray):
+            first = int(self.base[position[0]])
+        else:
+            first = self.base + sum([int(i) * coef for i, coef in zip(position, self.coefs, strict=True)])
+        return Overlap(self.memory, self.elements.size, first, int(np.count_nonzero(where)))
+
+
+class Shadow:
+    """The shadows of all memories. Conflicts go to `found`, loads of elements that nobody wrote to `unwritten`."""
+
+    def __init__(self, found: Callable[[Conflict], None], unwritten: Callable[[Made, Overlap], None]) -> None:
+        self._found = found
+        self._unwritten = unwritten
+        self._elements: WeakKeyDictionary[Memory, _Elements] = WeakKeyDictionary()
+        self._made: list[Made] = []
+        self._sets: list[tuple[int, ...]] = [()]
+        self._numbers: dict[tuple[int, ...], int] = {(): 0}
+        self._added: dict[tuple[int, int], int] = {}
+
+    def number(self, made: Made) -> int:
+        """The number of an access, which stands for all alike in its epoch."""
+        self._made.append(made)
+        return len(self._made)
+
+    def access(self, memory: Memory, element_size: int, lanes: Lanes, number: int, clocks: tuple[Clock, ...]) -> None:
+        """Check an access made with the knowledge of `clocks` against those before it, and remember it."""
+        made = self._made[number - 1]
+        box = self._box(memory, element_size, lanes)
+        writes, others = box.view(box.elements.writes), box.view(box.elements.others)
+        for last in _distinct(writes):
+            if last:
+                before = self._made[last - 1]
+                if not before.mark.is_before(made.mark.thread, *clocks) and not made.kind == before.kind == "notify":
+                    self._found(Conflict(before, made, box.overlap(writes == last)))
+            elif made.kind == "read" and memory.peers is not None:
+                self._unwritten(made, box.overlap(writes == 0))
+        sets = _distinct(others)
+        for each in sets:
+            for member in self._sets[each]:
+                before = self._made[member - 1]
+                if made.kind in _CLASHES[before.kind] and not before.mark.is_before(made.mark.thread, *clocks):
+                    self._found(Conflict(before, made, box.overlap(others == each)))
+        if made.kind not in ("read", "atomic"):
+            box.put(box.elements.writes, number)
+            if sets != [0]:
+                box.put(box.elements.others, 0)
+            return
+        added = [self._with(each, number, clocks) for each in sets]
+        if added != sets:
+            values = added[0] if len(sets) == 1 else np.array(added, np.int32)[np.searchsorted(sets, others)]
+            box.put(box.elements.others, values)
+
+    def _with(self, old: int, number: int, clocks: tuple[Clock, ...]) -> int:
+        """The set with one more member, without those that it makes redundant."""
+        result = self._added.get((old, number))
+        if result is None:
+            made = self._made[number - 1]
+            kept = [each for each in self._sets[old] if not _is_covered(self._made[each - 1], made, clocks)]
+            members = (*kept, number)
+            result = self._numbers.setdefault(members, len(self._sets))
+            if result == len(self._sets):
+                self._sets.append(members)
+            self._added[old, number] = result
+        return result
+
+    def _box(self, memory: Memory, element_size: int, lanes: Lanes) -> _Box:
+        """The touched granules of a memory."""
+        elements = self._elements.get(memory)
+        if element_size == 1 and isinstance(lanes, Affine) and lanes.coefs == (1,):
+            return self._bytes(memory, elements, lanes.base, lanes.shape[0])
+        if elements is None:
+            elements = self._elements[memory] = _Elements.of(memory, element_size)
+        elif elements.size > element_size:
+            elements.refine(element_size)
+        ratio = element_size // elements.size
+        if isinstance(lanes, int):
+            return _Box(memory, elements, lanes * ratio, (1,), (ratio,))
+        if isinstance(lanes, Affine):
+            axes = [(coef, extent) for coef, extent in zip(lanes.coefs, lanes.shape, strict=True) if coef]
+            coefs = [coef * ratio for coef, _ in axes]
+            extents = [extent for _, extent in axes]
+            if ratio > 1 or not axes:
+                coefs.append(1)
+                extents.append(ratio)
+            return _Box(memory, elements, lanes.base * ratio, tuple(coefs), tuple(extents))
+        index = np.unique(lanes)
+        return _Box(memory, elements, (index[:, None] * ratio + np.arange(ratio)).ravel())
+
+    def _bytes(self, memory: Memory, elements: _Elements | None, first: int, count: int) -> _Box:
+        """A copy of bytes: granules as they are where it fits them."""
+        if elements is None:
+            size = next(size for size in COPY_GRANULES if not first % size and not count % size)
+            elements = self._elements[memory] = _Elements.of(memory, size)
+        while first % elements.size or count % elements.size:
+            elements.refine(elements.size // 2)
+        return _Box(memory, elements, first // elements.size, (1,), (count // elements.size,))
+
+
+_CLASHES: Final[dict[AccessKind, tuple[AccessKind, ...]]] = {
+    "read": ("write", "notify", "atomic"),
+    "atomic": ("write", "notify", "read", "atomic"),
+}
+"""For the kinds that sets have: which later ones are told where nothing orders them."""
+
+
+def _is_covered(old: Made, new: Made, clocks: tuple[Clock, ...]) -> bool:
+    """Whatever comes after the new access comes after the old one, too."""
+    if old is new:
+        return True
+    alike = old.kind == new.kind and old.mark.lane == new.mark.lane
+    return alike and old.mark.is_before(new.mark.thread, *clocks)
+
+
+def _distinct(numbers: np.ndarray) -> list[int]:
+    """The different numbers of a box, in order."""
+    first = numbers[(0,) * numbers.ndim]
+    if (numbers == first).all():
+        return [int(first)]
+    return [int(number) for number in np.unique(numbers)]
