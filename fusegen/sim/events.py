@@ -14,6 +14,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -250,7 +251,7 @@ class EventPort:
     def __init__(self, *, running: Callable[[], Actor], is_source: Callable[[str], bool]) -> None:
         self.observers: list[Observer] = []
         self._running = running
-        self._is_source = is_source
+        self._is_source = cache(is_source)
 
     def tell(self, event: Event) -> None:
         """Pass an event to every observer."""

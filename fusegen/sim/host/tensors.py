@@ -105,9 +105,7 @@ class NpuMode(TorchFunctionMode):
             self._tell(function, args, kwargs, result)
         return result
 
-    def _tell(
-        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
-    ) -> None:
+    def _tell(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """Tell the observers what an operation has read and written; one that makes a view has done neither."""
         written = [kwargs.get("out"), args[0] if args and _is_in_place(function) else None]
         with torch._C.DisableTorchFunction():
@@ -118,8 +116,10 @@ class NpuMode(TorchFunctionMode):
                 if memory is None or not tensor.numel() or (address in views and not is_write):
                     continue
                 size = tensor.element_size()
-                first = tensor.storage_offset() * size
-                reach = sum((extent - 1) * step for extent, step in zip(tensor.shape, tensor.stride(), strict=True))
+                first = int(tensor.storage_offset()) * size
+                reach = sum(
+                    int(extent - 1) * int(step) for extent, step in zip(tensor.shape, tensor.stride(), strict=True)
+                )
                 last, stream = first + reach * size + size - 1, self._hosts.current.stream
                 self._events.tell(HostTouched(*self._events.here(), memory, first, last, is_write, stream))
 

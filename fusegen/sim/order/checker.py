@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Final
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from fusegen.sim.actors import Actor, SlotWait
 from fusegen.sim.affine import Affine
@@ -69,7 +69,7 @@ class OrderChecker:
         self._lines: WeakKeyDictionary[Memory, dict[int, dict[int, Made]]] = WeakKeyDictionary()
         self._found: dict[object, Finding] = {}
         self._doubts: dict[object, str] = {}
-        self._plain_slots: set[CodeLine | None] = set()
+        self._plain_slots: WeakSet[Memory] = WeakSet()
         self._handlers: dict[type, Callable[..., None]] = {
             Read: self._access,
             Write: self._access,
@@ -119,6 +119,9 @@ class OrderChecker:
     def _access(self, event: Read | Write | Atomic) -> None:
         thread = self._threads.of(event.actor)
         pointer = event.pointer
+        if self._slots.has(pointer.memory) and pointer.memory not in self._plain_slots:
+            self._plain_slots.add(pointer.memory)
+            self._slots.show(pointer.memory, self._shadow)
         waits = tuple([thread.seen[id(token.wait)] for token in pointer.tokens if id(token.wait) in thread.seen])
         clocks = self._now = (thread.plain, *[seen.clock for seen in waits]) if waits else (thread.plain,)
         kind = KIND_OF[type(event)]
@@ -138,10 +141,11 @@ class OrderChecker:
                 thread.writes_symmetric = True
             if isinstance(event.lanes, int):
                 self._write_word(pointer, Made(thread.mark(LANE_OF[event.completion]), kind, line, pointer.name, waits))
-            if self._slots.has(pointer.memory) and line not in self._plain_slots:
-                self._plain_slots.add(line)
+            if pointer.memory in self._plain_slots and line not in self._doubts:
                 where = "" if line is None else f" at {self._location(line)}"
-                self._doubts[line] = f"{event.actor.name} writes {pointer.name}, which has signal slots, by a store{where}"
+                self._doubts[line] = (
+                    f"{event.actor.name} writes {pointer.name}, which has signal slots, by a store{where}"
+                )
 
     def _write_word(self, pointer: Pointer, made: Made) -> None:
         """A scalar store or a notify goes through a line of the data cache."""
@@ -171,10 +175,10 @@ class OrderChecker:
         self._now = (thread.known,)
         thread.notified.append((thread.epoch, event.line))
         made = Made(thread.mark(RETURNED), "notify", event.line, pointer.name, ())
-        self._shadow.access(
-            pointer.memory, pointer.element.itemsize, pointer.address() // pointer.element.itemsize,
-            self._shadow.number(made), self._now,
-        )  # fmt: skip
+        if pointer.memory in self._plain_slots:
+            size = pointer.element.itemsize
+            lanes = pointer.address() // size
+            self._shadow.access(pointer.memory, size, lanes, self._shadow.number(made), self._now)
         self._write_word(pointer, made)
         self._slots.notified(thread, event)
 

@@ -42,13 +42,18 @@ class Mark:
         """It happens before what `thread` does knowing `clocks`."""
         if self.thread is thread:
             return True
-        index = self.thread.index + self.lane
-        return any([index < clock.size and clock[index] >= self.epoch for clock in clocks])
+        return self._is_in(clocks, self.lane)
 
     def is_issued_before(self, *clocks: Clock) -> bool:
         """It was made before what is done with `clocks`, complete or not."""
-        index = self.thread.index + RETURNED
-        return any([index < clock.size and clock[index] >= self.epoch for clock in clocks])
+        return self._is_in(clocks, RETURNED)
+
+    def _is_in(self, clocks: tuple[Clock, ...], lane: int) -> bool:
+        index, epoch = self.thread.number * LANES + lane, self.epoch
+        for clock in clocks:  # not any(): this is where much of the time goes
+            if index < clock.size and clock[index] >= epoch:
+                return True
+        return False
 
 
 @dataclass(slots=True, eq=False)
@@ -165,7 +170,11 @@ class Threads:
         key = (actor.name.rank, actor.name.kind, actor.name.program, actor.name.sub_vec_id)
         before = self._latest.get(key)
         number, epoch = self._count, 1
-        if before is not None and before.index + RETURNED < clock.size and clock[before.index + FENCED] >= before.fenced:
+        if (
+            before is not None
+            and before.index + RETURNED < clock.size
+            and clock[before.index + FENCED] >= before.fenced
+        ):
             number, epoch = before.number, before.epoch
         else:
             self._count += 1
@@ -195,4 +204,5 @@ def join(left: Clock, right: Clock) -> Clock:
         grown = left.copy()
         np.maximum(grown[: right.size], right, out=grown[: right.size])
         return grown
-    return np.maximum(left, right)
+    joined: Clock = np.maximum(left, right)
+    return joined

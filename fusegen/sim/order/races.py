@@ -96,9 +96,7 @@ class Judge:
     def unwritten(self, made: Made, overlap: Overlap) -> DataRace:
         """The finding for a load of symmetric memory that nobody has written."""
         memory = overlap.memory
-        message = (
-            f"{self._who(made)} reads {_range(overlap)} of {made.tensor} on rank {memory.rank}, which nobody has written"
-        )
+        message = f"{self._who(made)} reads {_range(overlap)} of {made.tensor} on rank {memory.rank}, which nobody has written"
         return self._finding(
             UninitialisedRead,
             Place(made.mark.thread.actor, made.line),
@@ -234,7 +232,7 @@ class Judge:
             tensor=memory.name,
             rank=memory.rank,
             first=overlap.first,
-            count=overlap.count,
+            count=overlap.number,
             element_bytes=overlap.size,
             slot=self._names().at(memory, overlap.first * SLOT_BYTES) if slot else None,
             expected=expected,
@@ -290,6 +288,6 @@ def _are_siblings(actor: Actor, other: Actor | Made) -> bool:
 
 
 def _range(overlap: Overlap) -> str:
-    if overlap.count == 1:
+    if overlap.number == 1:
         return f"element {overlap.first}"
-    return f"{overlap.count} elements from {overlap.first} on"
+    return f"{overlap.number} elements from {overlap.first} on"

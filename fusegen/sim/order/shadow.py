@@ -44,7 +44,7 @@ class Overlap(NamedTuple):
     memory: Memory
     size: int
     first: int
-    count: int
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class _Elements:
     @classmethod
     def of(cls, memory: Memory, size: int) -> _Elements:
         """Untouched elements."""
-        count = memory.bytes.size // size
+        count = -(-memory.bytes.size // size)
         return cls(size, np.zeros(count, np.int32), np.zeros(count, np.int32))
 
     def refine(self, size: int) -> None:
@@ -95,12 +95,12 @@ class _Box:
         assert isinstance(self.base, int)
         return np.ndarray(self.shape, np.int32, numbers.data, 4 * self.base, tuple([4 * coef for coef in self.coefs]))
 
-    def put(self, numbers: np.ndarray, values: int | np.ndarray) -> None:
-        """Set these granules of an array of the memory."""
+    def put(self, numbers: np.ndarray, view: np.ndarray, values: int | np.ndarray) -> None:
+        """Set these granules of an array of the memory, of which `view` is the view."""
         if self.shape is None:
             numbers[self.base] = values
         else:
-            self.view(numbers)[...] = values
+            view[...] = values
 
     def overlap(self, where: np.ndarray) -> Overlap:
         """The part of the box that `where` tells."""
@@ -119,6 +119,7 @@ class Shadow:
         self._found = found
         self._unwritten = unwritten
         self._elements: WeakKeyDictionary[Memory, _Elements] = WeakKeyDictionary()
+        self._reads: WeakKeyDictionary[Memory, list[tuple[int, Lanes, int]]] = WeakKeyDictionary()
         self._made: list[Made] = []
         self._sets: list[tuple[int, ...]] = [()]
         self._numbers: dict[tuple[int, ...], int] = {(): 0}
@@ -131,6 +132,16 @@ class Shadow:
 
     def access(self, memory: Memory, element_size: int, lanes: Lanes, number: int, clocks: tuple[Clock, ...]) -> None:
         """Check an access made with the knowledge of `clocks` against those before it, and remember it."""
+        made = self._made[number - 1]
+        if memory not in self._elements:
+            if made.kind == "read" and memory.peers is None:  # most tensors are never written by a program
+                self._reads.setdefault(memory, []).append((element_size, lanes, number))
+                return
+            for read in self._reads.pop(memory, ()):
+                self._meet(memory, *read, ())
+        self._meet(memory, element_size, lanes, number, clocks)
+
+    def _meet(self, memory: Memory, element_size: int, lanes: Lanes, number: int, clocks: tuple[Clock, ...]) -> None:
         made = self._made[number - 1]
         box = self._box(memory, element_size, lanes)
         writes, others = box.view(box.elements.writes), box.view(box.elements.others)
@@ -148,14 +159,21 @@ class Shadow:
                 if made.kind in _CLASHES[before.kind] and not before.mark.is_before(made.mark.thread, *clocks):
                     self._found(Conflict(before, made, box.overlap(others == each)))
         if made.kind not in ("read", "atomic"):
-            box.put(box.elements.writes, number)
+            box.put(box.elements.writes, writes, number)
             if sets != [0]:
-                box.put(box.elements.others, 0)
+                box.put(box.elements.others, others, 0)
             return
         added = [self._with(each, number, clocks) for each in sets]
         if added != sets:
             values = added[0] if len(sets) == 1 else np.array(added, np.int32)[np.searchsorted(sets, others)]
-            box.put(box.elements.others, values)
+            box.put(box.elements.others, others, values)
+
+    def put(self, memory: Memory, address: int, made: Made) -> None:
+        """Remember a write of the element at a byte address, without a check."""
+        elements = self._elements.get(memory)
+        if elements is None:
+            elements = self._elements[memory] = _Elements.of(memory, 8)
+        elements.writes[address // elements.size] = self.number(made)
 
     def _with(self, old: int, number: int, clocks: tuple[Clock, ...]) -> int:
         """The set with one more member, without those that it makes redundant."""
@@ -220,7 +238,7 @@ def _is_covered(old: Made, new: Made, clocks: tuple[Clock, ...]) -> bool:
 
 def _distinct(numbers: np.ndarray) -> list[int]:
     """The different numbers of a box, in order."""
-    first = numbers[(0,) * numbers.ndim]
-    if (numbers == first).all():
-        return [int(first)]
+    first = numbers.item(0)
+    if numbers.size == 1 or (numbers == first).all():
+        return [first]
     return [int(number) for number in np.unique(numbers)]

@@ -14,6 +14,7 @@ from fusegen.sim.actors import Actor, SlotWait
 from fusegen.sim.events import CodeLine, HostTouched, Notified, Waited
 from fusegen.sim.memory import Memory
 from fusegen.sim.order.clocks import RETURNED, Clock, Mark, Seen, Thread, join
+from fusegen.sim.order.shadow import Made, Shadow
 from fusegen.sim.signals import value_at
 
 POISON_BYTE: Final = b"\x5a"
@@ -93,6 +94,13 @@ class Slots:
     def has(self, memory: Memory) -> bool:
         """The memory has slots."""
         return memory in self._states
+
+    def show(self, memory: Memory, shadow: Shadow) -> None:
+        """Put the last notify of every slot into the shadow of a memory, where loads and stores meet it."""
+        for address, state in self._states.get(memory, {}).items():
+            last = state.writes[-1]
+            if last.mark is not None:
+                shadow.put(memory, address, Made(last.mark, "notify", last.line, memory.name, ()))
 
     def notified(self, thread: Thread, event: Notified) -> None:
         """A program has written a slot. Ends the epoch."""
