@@ -13,6 +13,7 @@ import pytest
 
 import fusegen.sim
 from fusegen import doctor
+from fusegen.sim.order.proof import Proof
 from tests.commands import fusegen_, refused
 
 ROOT = Path(__file__).parents[1]
@@ -41,6 +42,7 @@ class FakeResult:
     steps: int = 1234
     tiles: int = 56
     wall_s: float = 0.25
+    proof: Proof | None = None
 
 
 class Machine:
@@ -76,12 +78,37 @@ def test_run_takes_what_is_left_out_from_the_first_verification_point(machine: M
         "ok": True,
         "max_abs_err": 0.0,
         "findings": [],
+        "proved": False,
+        "proof": None,
         "steps": 1234,
         "tiles": 56,
         "wall_s": 0.25,
     }
     (call,) = machine.calls
-    assert (call["seed"], call["schedule"], call["progress"]) == (0, "round-robin", None)
+    assert (call["seed"], call["schedule"], call["progress"], call["races"]) == (0, "round-robin", None, True)
+
+
+@pytest.mark.parametrize(
+    ("proof", "proved", "text", "shown"),
+    [
+        (Proof(True, (), 4, 6, 5), True, "proved for every schedule of these inputs: 5 waits on 4 slots", "ok, proved"),
+        (Proof(False, ("why",), 4, 6, 5), False, "not proved: why", "not proved: why"),
+        (None, False, None, "ok"),
+    ],
+)
+def test_run_says_whether_it_proves_every_schedule(
+    machine: Machine, proof: Proof | None, proved: bool, text: str | None, shown: str
+) -> None:
+    machine.result = FakeResult(proof=proof)
+    document = json.loads(fusegen_("run", "starting", "--json").stdout)
+    assert document["proved"] is proved
+    assert document["proof"] is text or document["proof"].startswith(text)
+    assert shown in fusegen_("run", "starting").stdout
+
+
+def test_run_without_the_check_of_races(machine: Machine) -> None:
+    assert fusegen_("run", "starting", "--no-races").exit_code == 0
+    assert machine.calls[0]["races"] is False
 
 
 def test_run_options(machine: Machine) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fusegen.doctor import Diagnosis
     from fusegen.plan.explain import Explanation
     from fusegen.project import Project
+    from fusegen.sim import RunResult
     from fusegen.spec import LoadedSpec
 
 _LEAST_WIDTH: Final = 125
@@ -162,12 +163,19 @@ def print_outcomes(outcomes: Sequence[Outcome]) -> None:
             f"{result.steps:,}",
             f"{result.tiles:,}",
             f"{result.wall_s:.2f}",
-            "[green]ok[/]" if result.ok else _trouble(len(result.findings)),
+            _verdict(result) if result.ok else _trouble(len(result.findings)),
         )
     out.print(table)
     for outcome in outcomes:
         for finding in outcome.result.findings:
             out.print(f"\n{escape(outcome.name)}: {escape(str(finding))}", soft_wrap=True)
+        if outcome.result.ok and outcome.result.proof is not None and not outcome.result.proof.proved:
+            out.print(f"\n{escape(outcome.name)}: {escape(str(outcome.result.proof))}", soft_wrap=True)
+
+
+def _verdict(result: RunResult) -> str:
+    """A run without findings, and whether it speaks for all schedules."""
+    return "[green]ok, proved[/]" if result.proof is not None and result.proof.proved else "[green]ok[/]"
 
 
 def _trouble(findings: int) -> str:

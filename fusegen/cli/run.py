@@ -50,6 +50,12 @@ if TYPE_CHECKING:
     show_default=True,
     help="Which core goes next.",
 )
+@click.option(
+    "--races/--no-races",
+    default=True,
+    show_default=True,
+    help="Check that all accesses are ordered, and whether the run proves every schedule.",
+)
 @click.option("--set", "overrides", multiple=True, metavar="K=V", help="Change the spec for this run: tile.d=64.")
 @json_option
 @project_options
@@ -67,6 +73,7 @@ def run(
     seed: int,
     schedule_seed: int | None,
     schedule: ScheduleName,
+    races: bool,
     overrides: tuple[str, ...],
     as_json: bool,
 ) -> None:
@@ -75,7 +82,7 @@ def run(
     SPEC is a name in the specs folder, a path to a .yaml file, or a path to a generated .py file. Without --shape, the
     first verification point of the spec supplies what the options leave out. The generated file runs as it stands;
     where there is none, or with --set, the spec is rendered for this run only. Exit status 1: a finding, or wrong
-    values.
+    values; that a run without findings does not prove every schedule is told, and no failure.
     """
     from fusegen.cli import report
     from fusegen.doctor import require_sim
@@ -94,7 +101,13 @@ def run(
     names = [str(path) for path in project.spec_paths()] if run_all else [spec or ""]
     if not names:
         raise UsageError(f"--all: expected specs in {project.shown(project.specs)}, got none")
-    options = {"seed": seed, "schedule_seed": schedule_seed, "schedule": schedule, "ranks_per_node": ranks_per_node}
+    options = {
+        "seed": seed,
+        "schedule_seed": schedule_seed,
+        "schedule": schedule,
+        "ranks_per_node": ranks_per_node,
+        "races": races,
+    }
     outcomes = [_simulate(each, project, overrides, given, options) for each in names]
     if as_json:
         documents = [outcome.to_json() for outcome in outcomes]

@@ -36,8 +36,8 @@ class Outcome:
     result: RunResult
 
     def to_json(self) -> dict[str, Any]:
-        """The outcome as plain data. The error is null when no output could be compared."""
-        error = self.result.max_abs_err
+        """The outcome as plain data. The error is null when no output could be compared, the proof when not checked."""
+        error, proof = self.result.max_abs_err, self.result.proof
         return {
             "spec": self.name,
             "ranks": self.size.ranks,
@@ -47,6 +47,8 @@ class Outcome:
             "ok": self.result.ok,
             "max_abs_err": error if error is not None and math.isfinite(error) else None,
             "findings": [finding.to_json() for finding in self.result.findings],
+            "proved": proof is not None and proof.proved,
+            "proof": None if proof is None else str(proof),
             "steps": self.result.steps,
             "tiles": self.result.tiles,
             "wall_s": self.result.wall_s,

@@ -84,7 +84,8 @@ def run_program(
     """Run a program on `ranks` ranks of `cores` cores each, counted in `core_unit`; what is wrong with it is a finding.
 
     `target` is the device of every rank, by default one that has the engines that the program initialises. A node has
-    `ranks_per_node` ranks, by default all of them. `races` asks for the check of order: races, and whether the run proves all schedules.
+    `ranks_per_node` ranks, by default all of them. `races` asks for the check of order: whether accesses race, and
+    whether the run proves all schedules.
 
     Raises SimulationError for an impossible machine, and whatever FusegenError the program meets, such as Unsupported.
     """

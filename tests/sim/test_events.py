@@ -24,6 +24,7 @@ from fusegen.sim.events import (
     ProgramEnded,
     ProgramStarted,
     Read,
+    StreamJoined,
     TileReceived,
     TileSent,
     TokenConsumed,
@@ -94,7 +95,7 @@ def test_the_box_of_a_masked_tile_store(events: list[Event]) -> None:
     assert {box.coefs for box in boxes} == {(160, 1)}
     assert {store.tensor for store in stores} == {"c_ptr"}
     assert {source_of(store) for store in stores} == {"tl.store(c_ptr + c_offset, tile, mask=mask)"}
-    assert not any(store.blocking for store in stores)
+    assert not any(store.completion != "fence" for store in stores)
 
 
 def test_the_events_of_a_host(events: list[Event]) -> None:
@@ -141,11 +142,11 @@ def check(rank, ranks):
     assert isinstance(pair, Affine)
     assert (pair.base, pair.coefs, pair.shape) == (0, (1,), (2,))
     copies = [event for event in of_program(told, rank=0, program=0) if isinstance(event, Read | Write)]
-    assert [(type(event), event.tensor, event.blocking) for event in copies] == [
-        (Read, "x_ptr", True),
-        (Write, "heap_ptr", True),
-        (Read, "heap_ptr", False),
-        (Write, "x_ptr", False),
+    assert [(type(event), event.tensor, event.completion) for event in copies] == [
+        (Read, "x_ptr", "return"),
+        (Write, "heap_ptr", "return"),
+        (Read, "heap_ptr", "quiet"),
+        (Write, "x_ptr", "quiet"),
     ]
     assert [event.builtin for event in told if isinstance(event, Fenced)] == ["quiet"] * 2
     assert sum(isinstance(event, ProgramEnded) for event in told) == 4
@@ -185,7 +186,7 @@ def check(rank, ranks):
 
 def test_every_kind_of_event_is_told(events: list[Event]) -> None:
     """The rest of the union is in test_every_other_event, and in test_mix."""
-    others = {Atomic, BarrierPassed, Multiplied, FlagSet, FlagWaited, TileSent, TileReceived}
+    others = {Atomic, BarrierPassed, Multiplied, FlagSet, FlagWaited, TileSent, TileReceived, StreamJoined}
     assert {type(event) for event in events} | others == set(get_args(Event))
 
 

@@ -128,7 +128,7 @@ def _is_in_place(function: Callable[..., Any]) -> bool:
     """It changes its first operand: `fill_`, `__setitem__`, `__iadd__`."""
     name = function.__name__
     if name.startswith("__"):
-        return name == "__setitem__" or name.startswith("__i") and hasattr(torch.Tensor, f"__{name[3:]}")
+        return name == "__setitem__" or (name.startswith("__i") and hasattr(torch.Tensor, f"__{name[3:]}"))
     return name.endswith("_")
 
 

@@ -42,6 +42,7 @@ from fusegen.sim.order.proof import Proof
 from fusegen.sim.order.races import Judge
 from fusegen.sim.order.shadow import AccessKind, Conflict, Made, Overlap, Shadow
 from fusegen.sim.order.slots import POISON_BYTE, Doubt, Slots
+from fusegen.sim.order.tokens import is_consumed_in_text
 from fusegen.sim.slots import SlotNames
 
 MAX_FINDINGS: Final = 20
@@ -217,7 +218,7 @@ class OrderChecker:
         assert kernel is not None
         for seen in thread.seen.values():
             key = ("dropped", seen.line)
-            if not seen.consumed and self._is_new(key):
+            if not seen.consumed and self._is_new(key) and not (seen.line and is_consumed_in_text(seen.line)):
                 self._found[key] = self._judge.dropped(seen, actor)
         self._numbers.pop(thread, None)
         ends, end = self._ends[kernel.stream], self._threads.end(actor)

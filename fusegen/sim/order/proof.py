@@ -22,7 +22,7 @@ class Proof:
     def __str__(self) -> str:
         if self.proved:
             return (
-                f"proved for every schedule of these inputs: {self.waits} waits on {self.slots} slots have one possible "
-                f"partner each, {self.writes} writes of slots are ordered, and no access races"
+                f"proved for every schedule of these inputs: {self.waits} waits on {self.slots} slots have one "
+                f"possible partner each, {self.writes} writes of slots are ordered, and no access races"
             )
         return f"not proved: {'; '.join(self.doubts)}"

@@ -57,19 +57,9 @@ class Judge:
                     UnconsumedToken,
                     conflict,
                     f"the token of the wait at {self._at(seen.line)} {why}",
-                    f"dl.consume_token of that token, and accesses of {now.tensor} through the pointer that it returns",
+                    f"dl.consume_token of that token, and access to {now.tensor} through what it returns",
                     "2.1",
                 )
-        if self._is_from_a_sibling(before, now) or self._is_from_a_sibling(now, before):
-            told, other = (now, before) if self._is_from_a_sibling(before, now) else (before, now)
-            actor, line = next(each for seen in told.waits for each in seen.partners if _are_siblings(each[0], other))
-            return self._race(
-                WrongCore,
-                conflict,
-                f"{actor.name} sent the signal at {self._at(line)}, and not the core that did the work",
-                f"the signal from {other.mark.thread.actor.name}, or a sync_block_set of it and a sync_block_wait before",
-                "2.1",
-            )
         known = (*clocks, *(seen.clock for seen in unused))
         if before.mark.is_issued_before(*known):
             where = self._notify_after(before, now, known)
@@ -79,6 +69,16 @@ class Judge:
                 "no fence has completed the first before it was announced",
                 f"libshmem_device.fence() between the two, before {where}",
                 "1.3",
+            )
+        if self._is_from_a_sibling(before, now) or self._is_from_a_sibling(now, before):
+            told, other = (now, before) if self._is_from_a_sibling(before, now) else (before, now)
+            actor, line = next(each for seen in told.waits for each in seen.partners if _are_siblings(each[0], other))
+            return self._race(
+                WrongCore,
+                conflict,
+                f"{actor.name} sent the signal at {self._at(line)}, and not the core that did the work",
+                f"the signal from {other.mark.thread.actor.name}, or sync_block_set by it and sync_block_wait before",
+                "2.1",
             )
         relied = next(
             (line for seen in reader.waits for actor, line in seen.partners if actor is writer.mark.thread.actor), None
@@ -96,7 +96,8 @@ class Judge:
     def unwritten(self, made: Made, overlap: Overlap) -> DataRace:
         """The finding for a load of symmetric memory that nobody has written."""
         memory = overlap.memory
-        message = f"{self._who(made)} reads {_range(overlap)} of {made.tensor} on rank {memory.rank}, which nobody has written"
+        where = f"{_range(overlap)} of {made.tensor} on rank {memory.rank}"
+        message = f"{self._who(made)} reads {where}, which nobody has written"
         return self._finding(
             UninitialisedRead,
             Place(made.mark.thread.actor, made.line),
@@ -147,7 +148,8 @@ class Judge:
                 expected = "a wait for something that the waiting core does after its own wait"
                 guide = "2.1"
             case "writes":
-                assert before.actor is not None and now.actor is not None
+                assert before.actor is not None
+                assert now.actor is not None
                 hosts = before.actor.is_host or now.actor.is_host
                 if _are_siblings(before.actor, now.actor):
                     kind, expected = WrongCore, "al.scope(core_mode=...) around it, for the core that does the work"
@@ -168,9 +170,10 @@ class Judge:
     def dropped(self, seen: Seen, actor: Actor) -> DataRace:
         """The finding for a wait whose token nobody has consumed."""
         memory, address = seen.wait.memory, seen.wait.address
+        where = f"{memory.name} {self._names().at(memory, address)} on rank {memory.rank}"
         message = (
-            f"{actor.name} waits at {self._at(seen.line)} for {memory.name} {self._names().at(memory, address)} on rank "
-            f"{memory.rank}, and the token is never consumed: the compiler deletes such a wait"
+            f"{actor.name} waits at {self._at(seen.line)} for {where}, and the token is never consumed: "
+            "the compiler deletes such a wait"
         )
         return self._finding(
             UnconsumedToken,

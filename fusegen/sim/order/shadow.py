@@ -3,8 +3,8 @@
     writes[element]   number of the last Write, 0 for none
     others[element]   number of a set: reads and atomics since that write that no later one of them makes redundant
 
-Elements are granules of a memory: as large as the smallest element that it has been accessed in. Boxes of an access stay
-strided views, and the usual box carries one number throughout.
+Elements are granules of a memory: as large as the smallest element that it has been accessed in. Boxes of an access
+stay strided views, and the usual box carries one number throughout.
 """
 
 from __future__ import annotations

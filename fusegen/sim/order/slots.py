@@ -52,6 +52,7 @@ class SlotState:
     """The writes of a slot in the order of the run, and the waits since the last one."""
 
     writes: list[SlotWrite]
+    word_bytes: int
     waits: list[SlotWaited] = field(default_factory=list)
     first_line: CodeLine | None = None
 
@@ -118,7 +119,7 @@ class Slots:
         self._touched.setdefault(event.memory, []).append((event.first, event.last, write))
         for address, state in self._states.get(event.memory, {}).items():
             if event.first <= address <= event.last:
-                value = value_at(event.memory, address, 8)
+                value = value_at(event.memory, address, state.word_bytes)
                 again = SlotWrite(write.mark, value, event.line, event.actor, clock=write.clock)
                 self._write(event.memory, address, state, again, thread)
 
@@ -185,7 +186,7 @@ class Slots:
         states = self._states.setdefault(memory, {})
         state = states.get(address)
         if state is None:
-            state = states[address] = SlotState(self._initial(memory, address, value, size))
+            state = states[address] = SlotState(self._initial(memory, address, value, size), size)
             self.count += 1
         return state
 
