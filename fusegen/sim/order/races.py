@@ -10,7 +10,7 @@ from fusegen.sim.actors import Actor
 from fusegen.sim.events import CodeLine
 from fusegen.sim.findings import Location
 from fusegen.sim.memory import SLOT_BYTES, Memory
-from fusegen.sim.order.clocks import Clock, Seen
+from fusegen.sim.order.clocks import QUIET, RETURNED, Clock, Seen
 from fusegen.sim.order.kinds import (
     DataRace,
     DoubleReset,
@@ -63,11 +63,12 @@ class Judge:
         known = (*clocks, *(seen.clock for seen in unused))
         if before.mark.is_issued_before(*known):
             where = self._notify_after(before, now, known)
+            fence = "quiet" if before.mark.lane == QUIET else "fence"
             return self._race(
                 MissingFence,
                 conflict,
-                "no fence has completed the first before it was announced",
-                f"libshmem_device.fence() between the two, before {where}",
+                f"no {fence} has completed the first before it was announced",
+                f"libshmem_device.{fence}() between the two, before {where}",
                 "1.3",
             )
         if self._is_from_a_sibling(before, now) or self._is_from_a_sibling(now, before):
@@ -249,7 +250,7 @@ class Judge:
     def _notify_after(self, before: Made, now: Made, clocks: tuple[Clock, ...]) -> str:
         """The notify that announced an access: the first one after it that the other has learned of."""
         thread = before.mark.thread
-        known = max(int(clock[thread.index + 1]) for clock in clocks if thread.index < clock.size)
+        known = max(int(clock[thread.index + RETURNED]) for clock in clocks if thread.index < clock.size)
         for epoch, line in thread.notified:
             if before.mark.epoch <= epoch <= known:
                 return f"the notify at {self._at(line)}"
