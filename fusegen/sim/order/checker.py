@@ -70,7 +70,8 @@ class OrderChecker:
         self._lines: WeakKeyDictionary[Memory, dict[int, dict[int, Made]]] = WeakKeyDictionary()
         self._found: dict[object, Finding] = {}
         self._doubts: dict[object, str] = {}
-        self._plain_slots: WeakSet[Memory] = WeakSet()
+        self._accessed: WeakSet[Memory] = WeakSet()
+        self._stored: WeakKeyDictionary[Memory, tuple[Actor, CodeLine | None]] = WeakKeyDictionary()
         self._handlers: dict[type, Callable[..., None]] = {
             Read: self._access,
             Write: self._access,
@@ -120,8 +121,8 @@ class OrderChecker:
     def _access(self, event: Read | Write | Atomic) -> None:
         thread = self._threads.of(event.actor)
         pointer = event.pointer
-        if self._slots.has(pointer.memory) and pointer.memory not in self._plain_slots:
-            self._plain_slots.add(pointer.memory)
+        if pointer.memory not in self._accessed:
+            self._accessed.add(pointer.memory)
             self._slots.show(pointer.memory, self._shadow)
         waits = tuple([thread.seen[id(token.wait)] for token in pointer.tokens if id(token.wait) in thread.seen])
         clocks = self._now = (thread.plain, *[seen.clock for seen in waits]) if waits else (thread.plain,)
@@ -142,11 +143,18 @@ class OrderChecker:
                 thread.writes_symmetric = True
             if isinstance(event.lanes, int):
                 self._write_word(pointer, Made(thread.mark(LANE_OF[event.completion]), kind, line, pointer.name, waits))
-            if pointer.memory in self._plain_slots and line not in self._doubts:
-                where = "" if line is None else f" at {self._location(line)}"
-                self._doubts[line] = (
-                    f"{event.actor.name} writes {pointer.name}, which has signal slots, by a store{where}"
-                )
+            if pointer.memory not in self._stored:
+                self._stored[pointer.memory] = event.actor, line
+                self._check_stored(pointer.memory)
+
+    def _check_stored(self, memory: Memory) -> None:
+        """Slots are written by notify: what a store does to them is not followed."""
+        if memory in self._stored and self._slots.has(memory):
+            actor, line = self._stored[memory]
+            where = "" if line is None else f" at {self._location(line)}"
+            self._doubts["stored", memory.name] = (
+                f"{actor.name} writes {memory.name}, which has slots, by a store{where}"
+            )
 
     def _write_word(self, pointer: Pointer, made: Made) -> None:
         """A scalar store or a notify goes through a line of the data cache."""
@@ -162,6 +170,7 @@ class OrderChecker:
     def _waited(self, event: Waited) -> None:
         thread = self._threads.of(event.actor)
         seen = self._slots.waited(thread, event)
+        self._check_stored(event.wait.memory)
         if event.has_token:
             thread.saw(seen)
         else:
@@ -176,12 +185,13 @@ class OrderChecker:
         self._now = (thread.known,)
         thread.notified.append((thread.epoch, event.line))
         made = Made(thread.mark(RETURNED), "notify", event.line, pointer.name, ())
-        if pointer.memory in self._plain_slots:
+        if pointer.memory in self._accessed:
             size = pointer.element.itemsize
             lanes = pointer.address() // size
             self._shadow.access(pointer.memory, size, lanes, self._shadow.number(made), self._now)
         self._write_word(pointer, made)
         self._slots.notified(thread, event)
+        self._check_stored(pointer.memory)
 
     def _fenced(self, event: Fenced) -> None:
         self._threads.of(event.actor).fence(quiet=event.builtin == "quiet")

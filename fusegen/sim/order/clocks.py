@@ -58,12 +58,18 @@ class Mark:
 
 @dataclass(slots=True, eq=False)
 class Seen:
-    """A wait that is over: what its partners had published, and who they are, with the lines of their notifies."""
+    """A wait that is over: what its partners had published, and who they are, with the lines of their notifies.
+
+    `full` is what it learned here; `clock` what it would have learned in every schedule, which is less where an older
+    write of the same value, by `rival`, could have ended it.
+    """
 
     wait: SlotWait
     line: CodeLine | None
     clock: Clock
+    full: Clock
     partners: tuple[tuple[Actor, CodeLine | None], ...]
+    rival: tuple[Actor, CodeLine | None] | None = None
     consumed: bool = False
 
 

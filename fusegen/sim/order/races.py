@@ -81,6 +81,17 @@ class Judge:
                 f"the signal from {other.mark.thread.actor.name}, or sync_block_set by it and sync_block_wait before",
                 "2.1",
             )
+        for seen in now.waits:
+            if seen.rival is not None and before.mark.is_before(thread, seen.full):
+                rival, line = seen.rival
+                wrote = f"what {rival.name} wrote at {self._at(line)}"
+                return self._race(
+                    DataRace,
+                    conflict,
+                    f"the wait at {self._at(seen.line)} can be ended by {wrote}, too",
+                    "values that tell the uses of the slot apart",
+                    "2.1",
+                )
         relied = next(
             (line for seen in reader.waits for actor, line in seen.partners if actor is writer.mark.thread.actor), None
         )

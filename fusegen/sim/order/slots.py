@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 from fusegen.sim.actors import Actor, SlotWait
 from fusegen.sim.events import CodeLine, HostTouched, Notified, Waited
 from fusegen.sim.memory import Memory
@@ -19,6 +21,10 @@ from fusegen.sim.signals import value_at
 
 POISON_BYTE: Final = b"\x5a"
 """What fresh symmetric memory is filled with."""
+
+
+KEPT_CLOCKS: Final = 3
+"""Writes of a slot whose clocks are kept: the last one, and the last one before it of the same value, most often."""
 
 
 @dataclass(slots=True, eq=False)
@@ -126,20 +132,25 @@ class Slots:
     def waited(self, thread: Thread, event: Waited) -> Seen:
         """A wait is over: what it has learned. Does not end the epoch."""
         wait = event.wait
-        clock, partners = thread.known, []
+        clock = full = thread.known
+        partners: list[tuple[Actor, CodeLine | None]] = []
+        rival: tuple[Actor, CodeLine | None] | None = None
         mark = thread.mark(RETURNED)
         for address in wait.addresses():
             state = self._state(wait.memory, address, wait.value, wait.element_bytes)
             done = SlotWaited(mark, wait.value, event.line, event.actor)
             self.waits += 1
-            self._match(wait.memory, address, state, done, thread)
+            rivals = self._rivals(wait.memory, address, state, done, thread)
             state.waits.append(done)
             last = state.writes[-1]
             if last.clock is not None:
-                clock = join(clock, last.clock)
+                full = join(full, last.clock)
+                clock = join(clock, _common([last.clock, *(each.clock for each in rivals if each.clock is not None)]))
             if last.actor is not None:
                 partners.append((last.actor, last.line))
-        return Seen(wait, event.line, clock, tuple(partners))
+            if rivals and rivals[0].clock is not None and rivals[0].actor is not None:
+                rival = (rivals[0].actor, rivals[0].line)
+        return Seen(wait, event.line, clock, full, tuple(partners), rival)
 
     def missed(self, thread: Thread, wait: SlotWait, line: CodeLine | None) -> None:
         """A wait never ended: the writes that it could have seen, but for those that overwrote them."""
@@ -165,22 +176,26 @@ class Slots:
                 reason: Literal["match", "wakeup"] = "match" if done.value == write.value else "wakeup"
                 self._doubted(Doubt(reason, memory, address, done, write))
         state.waits.clear()
-        last.clock = None  # a wait that ends later has seen the new write
         state.writes.append(write)
+        if len(state.writes) > KEPT_CLOCKS:
+            state.writes[-1 - KEPT_CLOCKS].clock = None
 
-    def _match(self, memory: Memory, address: int, state: SlotState, done: SlotWaited, thread: Thread) -> None:
-        """Look for other writes that the wait could have seen when it started."""
+    def _rivals(
+        self, memory: Memory, address: int, state: SlotState, done: SlotWaited, thread: Thread
+    ) -> list[SlotWrite]:
+        """Overwritten writes of the value that the wait would have seen had it started earlier, as it may."""
+        rivals = []
         for index in range(len(state.writes) - 1, -1, -1):
             write = state.writes[index]
-            is_overwritten = index < len(state.writes) - 1
             if not write.is_known:
                 self._doubted(Doubt("zeroing", memory, address, write, done))
-                return
-            if is_overwritten and write.value == done.value:
+                break
+            if index < len(state.writes) - 1 and write.value == done.value:
                 self._doubted(Doubt("match", memory, address, write, done))
-                return
+                rivals.append(write)
             if write.is_before(thread, thread.known):
-                return
+                break
+        return rivals
 
     def _state(self, memory: Memory, address: int, value: int, size: int) -> SlotState:
         states = self._states.setdefault(memory, {})
@@ -199,3 +214,12 @@ class Slots:
             return [fresh, SlotWrite(last.mark, value, last.line, last.actor, clock=last.clock)]
         fresh.is_known = fresh.is_known or value != int.from_bytes(POISON_BYTE * size, "little")
         return [fresh]
+
+
+def _common(clocks: list[Clock]) -> Clock:
+    """What is known whichever of the clocks it comes from."""
+    size = max(clock.size for clock in clocks)
+    common, *others = [np.pad(clock, (0, size - clock.size)) if clock.size < size else clock for clock in clocks]
+    for clock in others:
+        common = np.minimum(common, clock)
+    return common

@@ -40,4 +40,6 @@ def test_the_check_changes_nothing() -> None:
     plain, checked = run_module(module, **options), run_module(module, **options, races=True)
     assert plain.proof is None
     assert plain.schedule == checked.schedule
-    assert str(checked.proof).startswith("proved for every schedule of these inputs: 32 waits on 16 slots have one poss")
+    assert str(checked.proof).startswith(
+        "proved for every schedule of these inputs: 32 waits on 16 slots have one poss"
+    )

@@ -166,14 +166,14 @@ MUTANTS = [
         "zeroing without a rank barrier",
         "reverse_all2all_mte_signal",
         "UninitialisedRead",
-        "nothing orders it after the zeroing of the slot; expected fill_(0) by the host of that rank, and a rank barrier",
+        "nothing orders it after the zeroing of the slot; expected fill_(0) by the host of that rank",
         ((ZEROED, ZEROED.replace("        dist.barrier()\n", "")),),
     ),
     Mutant(
         "plain 0 and 1 in slots that several uses share",
         "reverse_all2all_mte_signal",
-        "LostWakeup",
-        "may not have seen its value yet",
+        "DataRace",
+        "too; expected values that tell the uses of the slot apart (guide 2.1)",
         (("2 * use + 1", "1"), ("waitValue=2 * use", "waitValue=0"), ("(use + 1) % uses * 2", "0")),
     ),
     Mutant(
@@ -195,7 +195,12 @@ MUTANTS = [
         "all2all_udma_signal",
         "MissingFence",
         "`libshmem_device.putmem(` reads",
-        (("                libshmem_device.fence()\n                dl.notify(packed", "                dl.notify(packed"),),
+        (
+            (
+                "                libshmem_device.fence()\n                dl.notify(packed",
+                "                dl.notify(packed",
+            ),
+        ),
     ),
     Mutant(
         "put that does not wait",
