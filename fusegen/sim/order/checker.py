@@ -63,6 +63,7 @@ class OrderChecker:
         self._slots = Slots(self._doubt)
         self._now: tuple[Clock, ...] = ()
         self._handed: dict[FlagSet | TileSent, tuple[Clock, Clock]] = {}
+        self._taken: set[FlagSet | TileSent] = set()
         self._launched: dict[Kernel, Clock] = {}
         self._streams: defaultdict[Stream, Clock] = defaultdict(self._threads.nothing)
         self._ends: defaultdict[Stream, dict[Kernel, Clock]] = defaultdict(dict)
@@ -211,7 +212,13 @@ class OrderChecker:
     def _receive(self, actor: Actor, sets: tuple[FlagSet | TileSent, ...]) -> None:
         thread = self._threads.of(actor)
         for each in sets:
-            thread.learn(*self._handed[each])
+            clocks = self._handed.pop(each)
+            thread.learn(*clocks)
+            if each.receiver == "vector" and each not in self._taken:  # the other AIV takes it, too
+                self._handed[each] = clocks
+                self._taken.add(each)
+            else:
+                self._taken.discard(each)
 
     def _launch(self, event: Launched) -> None:
         self._launched[event.kernel] = self._threads.of(event.actor).completed()

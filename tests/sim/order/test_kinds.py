@@ -267,3 +267,43 @@ def test_kinds_of_lines_and_fresh_memory(checked) -> None:
     fresh = only(checked("tl.load(data_ptr + row)", grid=1))
     assert type(fresh) is UninitialisedRead
     assert "reads 16 elements from 0 on of data_ptr on rank 0, which nobody has written" in fresh.message
+
+
+class Last:
+    """A schedule in which one core of rank 0 goes only when nobody else can."""
+
+    def __init__(self, core: int) -> None:
+        self._core = core
+
+    def pick(self, runnable: Any) -> int:
+        """The first one that is not the slow core."""
+        others = [place for place, actor in enumerate(runnable) if actor.name.core != self._core]
+        return others[0] if others else 0
+
+
+PRODUCE = (
+    'data = dl.consume_token(data_ptr, dl.wait(flag_ptr, 1, "sys", "acquire", waitValue=0))\n'
+    "tl.store(data + core * 16 + row, 1.0)\nlibshmem_device.fence()\ndl.notify(flag_ptr + 8 + core * 8, rank, 1)"
+)
+CONSUME = (
+    'data = dl.consume_token(data_ptr, dl.wait(flag_ptr + 8, {producers}, "sys", "acquire"))\n'
+    "tl.load(data + row)\nlibshmem_device.fence()\ndl.notify(flag_ptr, rank, 1)"
+)
+
+
+@pytest.mark.parametrize(("producers", "is_safe"), [(1, False), (2, True)])
+def test_a_credit_that_some_producer_may_miss(checked, producers: int, is_safe: bool) -> None:
+    """Two producers wait for one credit. A consumer that has waited for one of them may spend it before the other."""
+    consume = CONSUME.replace("{producers}", str(producers))
+    body = f"if core == 2:\n{indent(consume, '    ')}\nelse:\n{indent(PRODUCE, '    ')}"
+    result = checked(body, grid=3)
+    slow = [checked(body, grid=3, schedule=Last(core)) for core in range(3)]
+    if is_safe:
+        for each in (result, *slow):
+            assert_proved(each)
+        return
+    finding = only(result)
+    assert type(finding).__name__ == "LostWakeup"
+    assert "core 2 AIV program 2 writes 1" in finding.message
+    assert "core 1 AIV program 1 waits for 0" in finding.message
+    assert [type(found).__name__ for found in slow[1].findings] == ["Deadlock", "LostWakeup"]
