@@ -41,9 +41,12 @@ class CodeLine(NamedTuple):
     line: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Happening:
-    """Base of all events: who, and at which line of simulated source; None where the machine itself acts."""
+    """Base of all events: who, and at which line of simulated source; None where the machine itself acts.
+
+    Without equality, which FlagSet and TileSent must not inherit: two sets at one line are two sets.
+    """
 
     actor: Actor
     line: CodeLine | None

@@ -194,3 +194,26 @@ def test_observers_change_nothing(signal_module: Path) -> None:
     options = {"ranks": 2, "cores": 6, "shape": SHAPE, "schedule": "random", "seed": 3, "record": True}
     observed = run_module(signal_module, **options, observers=[lambda event: None])
     assert observed.schedule == run_module(signal_module, **options).schedule
+
+
+def test_flags_of_one_line_are_different_events(run_source) -> None:
+    source = """
+@triton.jit
+def kernel(x_ptr):
+    for step in range(3):
+        al.sync_block_set("cube", "vector", 1)
+        al.sync_block_wait("cube", "vector", 1)
+
+
+def check(rank, ranks):
+    kernel[(1,)](torch.zeros(4).npu())
+    torch.npu.synchronize()
+    return 0.0
+"""
+    told: list[Event] = []
+    assert run_source(source, cores=1, observers=[told.append]).ok
+    sets = [event for event in told if isinstance(event, FlagSet)]
+    assert len(set(sets)) == 3
+    for vector in (0, 1):
+        taken = [event for event in told if isinstance(event, FlagWaited) and event.actor.name.sub_vec_id == vector]
+        assert [event.sets for event in taken] == [(each,) for each in sets]
