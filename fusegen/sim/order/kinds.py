@@ -35,7 +35,7 @@ class DataRace(Finding):
 
 @dataclass(frozen=True, slots=True)
 class StaleRead(DataRace):
-    """The reader relies on a notify that does not announce what it reads: the store comes after it, or elsewhere."""
+    """The reader relies on a notify that does not announce what it reads: the store comes after it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,7 @@ class Judge:
         relied = next(
             (line for seen in reader.waits for actor, line in seen.partners if actor is writer.mark.thread.actor), None
         )
-        if reader.kind == "read" and relied is not None:
+        if reader.kind == "read" and relied is not None and (reader is now or conflict.is_fresh):
             return self._race(
                 StaleRead,
                 conflict,
@@ -275,7 +275,7 @@ class Judge:
         if _are_mates(first, second):
             return "al.sync_block_set by one and al.sync_block_wait by the other"
         if before.kind == "read":
-            return "a wait before the store until the reader has returned the credit, or a barrier between"
+            return "a wait before the store until the reader has returned the credit, after it has read, or a barrier"
         return "a wait on a signal that the writer sends after a fence, or a barrier between"
 
     def _who(self, made: Made) -> str:

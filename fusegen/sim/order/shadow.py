@@ -49,11 +49,12 @@ class Overlap(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Two accesses that nothing orders; `before` came first in this run."""
+    """Two accesses that nothing orders; `before` came first in this run, `is_fresh` where nobody had written before."""
 
     before: Made
     now: Made
     overlap: Overlap
+    is_fresh: bool
 
 
 @dataclass(slots=True, eq=False)
@@ -149,7 +150,7 @@ class Shadow:
             if last:
                 before = self._made[last - 1]
                 if not before.mark.is_before(made.mark.thread, *clocks) and not made.kind == before.kind == "notify":
-                    self._found(Conflict(before, made, box.overlap(writes == last)))
+                    self._found(Conflict(before, made, box.overlap(writes == last), False))
             elif made.kind == "read" and memory.peers is not None:
                 self._unwritten(made, box.overlap(writes == 0))
         sets = _distinct(others)
@@ -157,7 +158,8 @@ class Shadow:
             for member in self._sets[each]:
                 before = self._made[member - 1]
                 if made.kind in _CLASHES[before.kind] and not before.mark.is_before(made.mark.thread, *clocks):
-                    self._found(Conflict(before, made, box.overlap(others == each)))
+                    where = others == each
+                    self._found(Conflict(before, made, box.overlap(where), not writes[where].any()))
         if made.kind not in ("read", "atomic"):
             box.put(box.elements.writes, writes, number)
             if sets != [0]:

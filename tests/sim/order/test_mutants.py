@@ -132,8 +132,8 @@ MUTANTS = [
     Mutant(
         "reset before the read",
         "reverse_all2all_mte_signal",
-        "StaleRead",
-        "which does not come after this store",
+        "DataRace",
+        "expected a wait before the store until the reader has returned the credit, after it has read",
         ((IN + CREDIT, ""), (IN + LOAD, IN + CREDIT + IN + LOAD)),
     ),
     Mutant(
@@ -180,14 +180,14 @@ MUTANTS = [
         "barrier removed",
         "reverse_all2all_mte_barrier",
         "DataRace",
-        "or a barrier between (guide 1.3)",
+        "nothing orders the two; expected a wait",
         (("        libshmem_device.barrier_all_vec()\n        for work", "        for work"),),
     ),
     Mutant(
         "closing barrier removed",
         "reverse_all2all_mte_barrier",
         "DataRace",
-        "a wait before the store until the reader has returned the credit, or a barrier between",
+        "a wait before the store until the reader has returned the credit, after it has read, or a barrier",
         ((CLOSE, "\n    pass\n\n"),),
     ),
     Mutant(
