@@ -249,10 +249,15 @@ Observer = Callable[[Event], None]
 
 
 class EventPort:
-    """Where observers attach, and where every event passes. Observers cannot change what happens or hide it."""
+    """Where observers attach, and where every event passes. Observers cannot change what happens or hide it.
+
+    `shared` are file and line of the stores that AIV 0 makes for both vector cores of its AI core, each of which does a
+    part on the device.
+    """
 
     def __init__(self, *, running: Callable[[], Actor], is_source: Callable[[str], bool]) -> None:
         self.observers: list[Observer] = []
+        self.shared: set[tuple[str, int]] = set()
         self._running = running
         self._is_source = cache(is_source)
 

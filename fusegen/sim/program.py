@@ -100,8 +100,9 @@ def run_program(
         )
     machine = Machine(schedule, step_limit=step_limit, is_source=program.is_source)
     machine.events.observers.extend(observers)
-    order = OrderChecker(lambda line: machine.location(*line), lambda: program.slot_names) if races else None
-    if order is not None:
+    order = None
+    if races:
+        order = OrderChecker(lambda line: machine.location(*line), lambda: program.slot_names, machine.events.shared)
         machine.events.observers.append(order.observe)
     count = CoreCount(cores, core_unit)
     hosts = Hosts(machine, ranks=ranks, cores=count, ranks_per_node=ranks_per_node)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -57,4 +58,7 @@ class Programs:
         (cube if self._machine.current.name.kind == "AIC" else vector)(*values)
 
     def _is_first_vector(self) -> bool:
+        """The actor makes the store of the calling line, which AIV 0 does for both vector cores."""
+        caller = sys._getframe(1)
+        self._machine.events.shared.add((caller.f_code.co_filename, caller.f_lineno))
         return not self._machine.current.name.sub_vec_id

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from typing import Final
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -39,7 +39,7 @@ from fusegen.sim.findings import Finding, Location
 from fusegen.sim.memory import SLOT_BYTES, Memory, Pointer
 from fusegen.sim.order.clocks import FENCED, QUIET, RETURNED, Clock, Thread, Threads, join
 from fusegen.sim.order.proof import Proof
-from fusegen.sim.order.races import Judge
+from fusegen.sim.order.races import Judge, are_mates
 from fusegen.sim.order.shadow import AccessKind, Conflict, Made, Overlap, Shadow
 from fusegen.sim.order.slots import POISON_BYTE, Doubt, Slots
 from fusegen.sim.order.tokens import is_consumed_in_text
@@ -55,8 +55,14 @@ KIND_OF: Final[dict[type[Access], AccessKind]] = {Read: "read", Write: "write", 
 class OrderChecker:
     """Observes one run. `findings` and `proof` tell what it saw; `finish` comes before them, when the run has ended."""
 
-    def __init__(self, location: Callable[[CodeLine], Location], names: Callable[[], SlotNames]) -> None:
+    def __init__(
+        self,
+        location: Callable[[CodeLine], Location],
+        names: Callable[[], SlotNames],
+        shared: Set[tuple[str, int]],
+    ) -> None:
         self._location = location
+        self._shared = shared
         self._judge = Judge(location, names)
         self._threads = Threads()
         self._shadow = Shadow(self._conflict, self._unwritten)
@@ -272,8 +278,19 @@ class OrderChecker:
         if before.kind == now.kind == "atomic":
             if key not in self._doubts and not (self._is_statement(before.line) and self._is_statement(now.line)):
                 self._doubts[key] = f"{now.tensor}: what tl.atomic_add returns depends on the schedule"
-        elif self._is_new(key):
+        elif self._is_new(key) and not self._is_shared(before, now):
             self._found[key] = self._judge.conflict(conflict, self._now)
+
+    def _is_shared(self, before: Made, now: Made) -> bool:
+        """The AIVs of one program do what the device divides between them: each stores its part after its loads."""
+        kinds = {made.mark.thread.actor.name.kind for made in (before, now)}
+        lines = {made.line for made in (before, now) if made.kind != "read" and made.line is not None}
+        is_one_program = are_mates(before.mark.thread.actor, now.mark.thread.actor)
+        return (
+            is_one_program
+            and kinds == {"AIV"}
+            and any((line.code.co_filename, line.line) in self._shared for line in lines)
+        )
 
     def _is_statement(self, line: CodeLine | None) -> bool:
         """The atomic at this line is a statement, whose value nobody uses."""

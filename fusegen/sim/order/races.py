@@ -272,7 +272,7 @@ class Judge:
 
     def _missing_edge(self, before: Made, now: Made) -> str:
         first, second = before.mark.thread.actor, now.mark.thread.actor
-        if _are_mates(first, second):
+        if are_mates(first, second):
             return "al.sync_block_set by one and al.sync_block_wait by the other"
         if before.kind == "read":
             return "a wait before the store until the reader has returned the credit, after it has read, or a barrier"
@@ -291,7 +291,7 @@ class Judge:
         return "an unknown line" if line is None else str(self._location(line))
 
 
-def _are_mates(first: Actor, second: Actor) -> bool:
+def are_mates(first: Actor, second: Actor) -> bool:
     """Different cores of one AI core, in one program."""
     same = first.kernel is not None and first.kernel is second.kernel
     return same and first is not second and first.name.program == second.name.program
@@ -299,7 +299,7 @@ def _are_mates(first: Actor, second: Actor) -> bool:
 
 def _are_siblings(actor: Actor, other: Actor | Made) -> bool:
     """The same for an actor and whoever made an access."""
-    return _are_mates(actor, other if isinstance(other, Actor) else other.mark.thread.actor)
+    return are_mates(actor, other if isinstance(other, Actor) else other.mark.thread.actor)
 
 
 def _range(overlap: Overlap) -> str:

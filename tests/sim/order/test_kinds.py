@@ -307,3 +307,40 @@ def test_a_credit_that_some_producer_may_miss(checked, producers: int, is_safe: 
     assert "core 2 AIV program 2 writes 1" in finding.message
     assert "core 1 AIV program 1 waits for 0" in finding.message
     assert [type(found).__name__ for found in slow[1].findings] == ["Deadlock", "LostWakeup"]
+
+
+MIX = """
+@triton.jit
+def kernel(x_ptr, y_ptr, SIZE: tl.constexpr):
+    row = tl.arange(0, SIZE)
+    index = row[:, None] * SIZE + row[None, :]
+    x = tl.load(x_ptr + index)
+    acc = tl.dot(x, x)
+    {body}
+
+
+def check(rank, ranks):
+    y = torch.zeros(256).npu()
+    kernel[(1,)](torch.ones(16, 16).half().npu(), y, SIZE=16)
+    torch.npu.synchronize()
+    return 0.0
+"""
+
+
+@pytest.mark.parametrize("schedule", ["round-robin", "random"])
+@pytest.mark.parametrize(
+    ("body", "is_ordered"),
+    [
+        # Each AIV loads, changes and stores its part of the tile.
+        ("old = tl.load(y_ptr + index) + 1\n    tl.store(y_ptr + index, tl.where(acc > 9e5, acc, old))", True),
+        # The AIC stores, and an AIV loads, with nothing between.
+        ("tl.store(y_ptr + index, acc)\n    tl.store(x_ptr + index, tl.load(y_ptr + index) + 1)", False),
+    ],
+)
+def test_the_cores_of_an_ai_core(run_source, body: str, is_ordered: bool, schedule: str) -> None:
+    result = run_source(MIX.replace("{body}", body), cores=1, races=True, schedule=schedule)
+    if is_ordered:
+        assert_proved(result)
+        return
+    assert {type(finding) for finding in result.findings} == {DataRace}
+    assert "expected al.sync_block_set by one and al.sync_block_wait by the other" in result.findings[0].message
