@@ -6,7 +6,7 @@ run       -> self_check (what a generated module is), program (machine set-up), 
 stand_ins -> host (triton, torch_npu, torch.distributed, shmem, time) and language (tl, dl, libshmem_device)
 language  -> flags (what the cores of an AI core tell each other), values (affine, tiles, integers), memory, signals,
              engines (and nodes), udma (its rules)
-split     -> a mix kernel's text for the AIC and for the AIVs; timing -> virtual time, an observer
+split     -> a mix kernel's text for the AIC and for the AIVs; observers: timing (virtual time), order (races, proof)
 machine   -> actors, schedule, events; device (cores, streams); findings, diagnosis
 
 Importing this package imports neither torch nor greenlet: `run_module` does when it is first used.

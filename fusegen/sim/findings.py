@@ -2,7 +2,7 @@
 
     Finding = Deadlock | OutOfBounds | UseAfterFree | IntegerOverflow | DivisionByZero | StepLimit | MisalignedSlot
             | NotSymmetric | InvalidPeer | Unreachable | UdmaRule | SlotLayout | LeftoverFlag | CollectiveMismatch
-            | HostError | LeakedCollective | KernelError | WrongValues
+            | HostError | LeakedCollective | KernelError | WrongValues, and those of order.kinds
 
 Inside the machine a finding travels as the exception `Found` from the place that notices it, which knows no actor, to
 the actor that was running, which adds who and where. `Found` never leaves `fusegen.sim`.
