@@ -165,10 +165,11 @@ def _tiles(plan: KernelPlan | None, size: Size) -> int | None:
     """Tiles that a run without findings stores, as far as that is known."""
     if plan is None:
         return None
-    from fusegen.plan.evaluate import Conditions, occupancy
+    from fusegen.plan.evaluate import Conditions, stage_work
 
-    tiles = occupancy(plan, Conditions(ranks=size.ranks, cores=size.cores, shape=size.shape)).tiles
-    return tiles * len(plan.stages) * size.ranks * size.launches
+    conditions = Conditions(ranks=size.ranks, cores=size.cores, shape=size.shape)
+    tiles = sum(stage_work(plan, conditions, stage).tiles for stage in plan.stages if stage.writes)
+    return tiles * size.ranks * size.launches
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Which synchronisation the guide's applicability criterion recommends for a plan under given conditions (guide 1.3)."""
+"""Which synchronisation the guide's applicability criterion recommends under given conditions (guide 1.3)."""
 
 from __future__ import annotations
 
@@ -83,7 +83,11 @@ def _judged(plan: KernelPlan, conditions: Conditions, rounds: int) -> tuple[str,
             f"{rounds} rounds: with barriers each of them lasts as long as its slowest producer{more}",
         )
     least, of = min(needs, key=lambda pair: pair[0] / pair[1])
-    return "signal", "applicable", f"one round, but a consumer needs only {least} of the {of} pieces that producers write"
+    return (
+        "signal",
+        "applicable",
+        f"one round, but a consumer needs only {least} of the {of} pieces that producers write",
+    )
 
 
 def _need(plan: KernelPlan, conditions: Conditions, edge: Edge) -> tuple[int, int] | None:

@@ -25,6 +25,7 @@ from fusegen.plan.passes.budget import offset_fault
 from fusegen.plan.passes.counted import MAX_EVENTS
 from fusegen.plan.program import Barrier, Node, Rounds
 from fusegen.plan.stages import Access, Announce, Stage, Wait
+from fusegen.plan.swizzle import split_fault
 from fusegen.plan.visiting import order_name, tile_order
 
 PURPOSES = {
@@ -112,6 +113,9 @@ def condition_faults(plan: KernelPlan, conditions: Conditions) -> list[Fault]:
         expected = f"at least {plan.launch.minimum_cores}"
         advice = f"each role needs a core of its own: {roles}"
         faults.append(Fault("cores", expected, str(conditions.cores), advice))
+    split = split_fault(ranks=conditions.ranks, split=plan.host.npu_split, field="swizzle.comm.npu_split")
+    if split is not None:
+        faults.append(split)
     return faults
 
 

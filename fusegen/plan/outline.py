@@ -49,8 +49,9 @@ def _lines(plan: KernelPlan, nodes: tuple[Node, ...], rounds: int, depth: int) -
                 yield Line(depth, f"on {engine.value} cores")
                 yield from _lines(plan, body, rounds, depth + 1)
             case Rounds(axis, extra, body):
+                each = f"in each of {rounds} rounds" if rounds != 1 else "in the one round"
                 more = f", and {extra} more for what lags behind" if extra else ""
-                yield Line(depth, f"for {rounds} {axis.label}{more}")
+                yield Line(depth, f"{each} ({axis.label}){more}")
                 yield from _lines(plan, body, rounds, depth + 1)
             case _:
                 assert_never(node)

@@ -226,7 +226,9 @@ def links_busy(order: CommOrder, *, ranks: int, tiles: int, cores: int, rounds: 
         return BusyLinks(0.0, 0, 0)
     step = in_wave * max(1, total // (LINK_TASKS + in_wave))
     waves = [
-        len({comm_task(order, work % a_round, ranks=ranks, tiles=tiles).shift for work in range(first, first + in_wave)})
+        len(
+            {comm_task(order, work % a_round, ranks=ranks, tiles=tiles).shift for work in range(first, first + in_wave)}
+        )
         for first in range(0, total - in_wave + 1, step)
     ]
     return BusyLinks(sum(waves) / len(waves), min(waves), min(ranks, in_wave))

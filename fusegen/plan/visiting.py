@@ -7,7 +7,7 @@ from typing import Any, assert_never
 
 from fusegen.plan.evaluate import Conditions, all_values, worker_cores
 from fusegen.plan.expr import evaluate
-from fusegen.plan.ir import KernelPlan
+from fusegen.plan.ir import KernelPlan, PlanDefect
 from fusegen.plan.stages import Grid, Kind, Peer, Stage, Tasks
 from fusegen.plan.swizzle import (
     BusyLinks,
@@ -194,14 +194,16 @@ def _without_order(plan: KernelPlan) -> str:
 
 def _comm_loop(plan: KernelPlan, conditions: Conditions, stage: Stage, values: dict[str, int]) -> CommLoop:
     tasks = stage.tasks
-    assert tasks.rank is not None and not isinstance(tasks.order, Grid)  # `_communicates` has seen to it
+    if tasks.rank is None or isinstance(tasks.order, Grid):
+        raise PlanDefect(f"{stage.name}: expected an order of tiles and ranks")
     rounds = evaluate(tasks.round.extent, values) if tasks.round and tasks.merged_rounds else 1
     tiles = values[tasks.work] // evaluate(tasks.rank.extent, values)
     return CommLoop(tasks.order, tiles, worker_cores(plan, conditions, stage), rounds)
 
 
 def _gemm_loop(plan: KernelPlan, conditions: Conditions, stage: Stage, values: dict[str, int]) -> GemmLoop:
-    assert isinstance(stage.tasks.order, Grid)  # a multiplication has no other order
+    if not isinstance(stage.tasks.order, Grid):
+        raise PlanDefect(f"{stage.name}: expected an order of GEMM tiles")
     columns = evaluate(stage.tasks.items[-1].extent, values)
     rows = values[stage.tasks.work] // columns
     return GemmLoop(stage.tasks.order.tiles, rows, columns, worker_cores(plan, conditions, stage))
