@@ -17,7 +17,7 @@ from fusegen.plan.evaluate import (
     rounds_of,
     stage_work,
 )
-from fusegen.plan.expr import HOST, KERNEL, Expr, evaluate, text
+from fusegen.plan.expr import HOST, KERNEL, evaluate, text
 from fusegen.plan.ir import SLOT_BYTES, BarrierCover, Buffer, Edge, KernelPlan, Purpose, SignalCover, SlotGroup, Tensor
 from fusegen.plan.layout import Axis
 from fusegen.plan.outline import outline, workers_text
@@ -44,7 +44,7 @@ class Explanation:
     decisions    rule, choice, reason, guide section
     tensors      name, role, dtype, axes with extents, bytes
     buffers      name, dtype, axes, elements, bytes, formula, ring axis, stages that write and that read
-    slots        count and bytes of all slots; with one group its axes and resetters too
+    slots        count and bytes of all slots; with one group, its axes and resetters too
     slot_groups  name, buffer, purpose, axes, count, bytes, values, resetters
     stages       name, kind, core type, workers, work items, tile, what it reads, writes, waits for and announces
     occupancy    how the work index of the main stage fills its cores (guide 1.2); every stage's under `stages`
@@ -147,7 +147,6 @@ def _buffer(plan: KernelPlan, buffer: Buffer, values: dict[str, int], size: Regi
 
 def _slot_group(group: SlotGroup, values: dict[str, int]) -> dict[str, Any]:
     count = evaluate(group.layout.size(), values)
-    protocol = group.protocol
     return {
         "name": group.name,
         "buffer": group.buffer,
@@ -156,10 +155,18 @@ def _slot_group(group: SlotGroup, values: dict[str, int]) -> dict[str, Any]:
         "axes": _extents(group.layout.axes, values),
         "count": count,
         "bytes": count * SLOT_BYTES,
-        "values": {"free": _text(protocol.free), "ready": _text(protocol.ready), "credit": _text(protocol.credit)},
-        "values_in_words": " ".join(protocol.reason.split()),
+        "values": _values(group),
+        "values_in_words": " ".join(group.protocol.reason.split()),
         "resetters": list(group.resetters),
     }
+
+
+def _values(group: SlotGroup) -> dict[str, str]:
+    """What a slot is waited for or set to, in the kernel's names; ready and credit slots share their protocol."""
+    protocol = group.protocol
+    named = {"free": protocol.free, "ready": protocol.ready, "credit": protocol.credit}
+    left_out = {Purpose.READY: ("free", "credit"), Purpose.CREDIT: ("ready",)}.get(group.purpose, ())
+    return {name: text(value, KERNEL) for name, value in named.items() if value is not None and name not in left_out}
 
 
 def _slots(groups: list[dict[str, Any]]) -> dict[str, Any]:
@@ -295,7 +302,3 @@ def _regions(accesses: Iterable[Access]) -> set[str]:
 def _slot_names(signals: Iterable[Wait | Announce]) -> list[str]:
     """Every slot group once, in the stage's order."""
     return list(dict.fromkeys(each.slots for each in signals))
-
-
-def _text(value: Expr | None) -> str | None:
-    return None if value is None else text(value, KERNEL)
