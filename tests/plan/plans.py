@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 from fusegen.plan import KernelPlan, make_plan
-from fusegen.spec import ReverseAll2All
+from fusegen.spec import ReverseAll2All, load_spec
+
+SPECS = Path(__file__).parents[2] / "specs"
 
 BASE: dict[str, Any] = {
     "pattern": "reverse_all2all",
@@ -21,6 +24,12 @@ BASE: dict[str, Any] = {
 def plan_of(**changes: Any) -> KernelPlan:
     """The plan of the base spec with some fields changed."""
     return make_plan("kernel", ReverseAll2All(**{**BASE, **changes}))
+
+
+def plan_from(name: str, *changes: str) -> KernelPlan:
+    """The plan of a spec in specs/, with changes such as `tile.d=64`."""
+    loaded = load_spec(SPECS / f"{name}.yaml", changes)
+    return make_plan(loaded.name, loaded.spec)
 
 
 def every_combination() -> list[dict[str, Any]]:
