@@ -408,7 +408,7 @@ def launch(
 
     a  [M, K], any strides, copied unless rows or columns are contiguous
     b  [K, N], any strides, copied unless rows or columns are contiguous
-    c  [rows of this rank, N], any strides, copied unless rows are contiguous; where to write, a new tensor if not given
+    c  [own rows, N], any strides, copied unless rows are contiguous; where to write, a new tensor if not given
 
     A shape with a zero in it launches nothing: `c` is zero.
     Raises ValueError for a wrong tensor on this rank alone, before anything is enqueued: a launch communicates on the

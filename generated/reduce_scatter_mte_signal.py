@@ -305,7 +305,7 @@ def launch(
     """Enqueue the kernel on the current stream and return `c`. Every rank must launch.
 
     a  [M, N], any strides, copied unless rows are contiguous
-    c  [rows of this rank, N], any strides, copied unless rows are contiguous; where to write, a new tensor if not given
+    c  [own rows, N], any strides, copied unless rows are contiguous; where to write, a new tensor if not given
 
     A shape with a zero in it is a no-op.
     Raises ValueError for a wrong tensor on this rank alone, before anything is enqueued: a launch communicates on the

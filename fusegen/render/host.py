@@ -120,7 +120,7 @@ def _fitting(tensor: Tensor) -> str:
 def _documented_extent(plan: KernelPlan, axis: Axis) -> str:
     """An extent that differs between ranks has a formula that would say less than words."""
     differs = "rank" in symbols(substitute(axis.extent, plan.names))
-    return f"{axis.label or 'rows'} of this rank" if differs else text(axis.extent, HOST)
+    return f"own {axis.label or 'rows'}" if differs else text(axis.extent, HOST)
 
 
 def _cores_view(launch: Launch) -> CoresView:
