@@ -48,9 +48,12 @@ def _upper_of(op: Op, left: Expr, right: Expr, uppers: Mapping[str, Expr]) -> Ex
 
 
 def _quotient(dividend: Expr, divisor: Expr) -> Expr:
-    """(q * divisor - 1) // divisor is q - 1; any other quotient is at most the dividend."""
-    quotient = _divided(polynomial(dividend + 1), polynomial(divisor))
-    return dividend if quotient is None else _expression(quotient) - 1
+    """(q * divisor - 1) // divisor is q - 1 and q * divisor // divisor is q; others are at most the dividend."""
+    before = _divided(polynomial(dividend + 1), polynomial(divisor))
+    if before is not None:
+        return _expression(before) - 1
+    exact = _divided(polynomial(dividend), polynomial(divisor))
+    return dividend if exact is None else _expression(exact)
 
 
 def _divided(dividend: Polynomial, divisor: Polynomial) -> Polynomial | None:
