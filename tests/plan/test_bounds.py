@@ -20,6 +20,7 @@ A, B, N, WORK = Sym("a"), Sym("b"), Sym("n"), Sym("work")
         (WORK // (A * N), Const(0)),
         (WORK % N * B, (N - 1) * B),
         (minimum(WORK + 1, B), B),
+        (WORK % (A * N // N), A - 1),
     ],
 )
 def test_bounds_of_an_index_into_a_times_n(expr: Expr, bound: Expr) -> None:
@@ -33,7 +34,7 @@ def test_bounds_of_an_index_into_a_times_n(expr: Expr, bound: Expr) -> None:
 def test_no_value_is_above_its_bound(a: int, b: int, n: int, data: st.DataObject) -> None:
     work = data.draw(st.integers(0, a * n - 1))
     values = {"a": a, "b": b, "n": n, "work": work}
-    for expr in (WORK // N, WORK % N, WORK % N * B + B, minimum(WORK * B, B), WORK // B, (WORK + B) % A):
+    for expr in (WORK // N, WORK % N, WORK % N * B + B, minimum(WORK * B, B), WORK // B, (WORK + B) % A, WORK % (A * N // N)):
         assert evaluate(expr, values) <= evaluate(upper(expr, {"work": A * N - 1}), values)
 
 
