@@ -129,7 +129,7 @@ def all2all_kernel(
             uses = tl.cdiv(blocks_s - ring, BUFFER_NUM)
             item = work % block_work // ranks
             shift = comm_swizzle(work % ranks, item, ranks, NPU_SPLIT)
-            # In the order in which the other ranks count their targets: own tile first, then the rank before.
+            # In the order in which the other ranks count their targets.
             source = (rank + ranks - shift) % ranks
             first_h = item // items_block_d * item_h
             first_block_d = item % items_block_d * item_block_d

@@ -91,17 +91,19 @@ def allgather_gemm_kernel(
     vector_cores = 2 * cores
     panel_rows = PVALUE * BLOCK_M
     panels = tl.cdiv(M, panel_rows)
+    tiles_m = tl.cdiv(M, BLOCK_M)
     blocks_n = tl.cdiv(N, BLOCK_N)
     tile_comm_rows = BLOCK_M // COMM_ROWS
     comm_blocks_k = tl.cdiv(K, COMM_COLUMNS)
     blocks_k = tl.cdiv(K, BLOCK_K)
-    push_work = PVALUE * tile_comm_rows * comm_blocks_k * ranks
-    gemm_work = PVALUE * blocks_n * ranks
     gathered_rank = panel_rows * K
     gathered_ring = ranks * gathered_rank
 
     for panel in range(panels):
         ring = panel % BUFFER_NUM
+        panel_tiles = tl.minimum(tiles_m - panel * PVALUE, PVALUE)
+        push_work = panel_tiles * tile_comm_rows * comm_blocks_k * ranks
+        gemm_work = panel_tiles * blocks_n * ranks
         with al.scope(core_mode="vector"):
             for work in range(vector_core, push_work, vector_cores):
                 item = work // ranks
@@ -124,10 +126,10 @@ def allgather_gemm_kernel(
         libshmem_device.barrier_all()
         with al.scope(core_mode="cube"):
             for work in range(core, gemm_work, cores):
-                row, block_n = gemm_swizzle(work, ranks * PVALUE, blocks_n, SWIZZLE_OFFSET)
+                row, block_n = gemm_swizzle(work, ranks * panel_tiles, blocks_n, SWIZZLE_OFFSET)
                 # The own rows first: they are there before those of any other rank.
-                source = (rank + row // PVALUE) % ranks
-                tile_row = row % PVALUE
+                source = (rank + row // panel_tiles) % ranks
+                tile_row = row % panel_tiles
                 row_in_panel = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)
                 m = panel * panel_rows + row_in_panel
                 n = block_n * BLOCK_N + tl.arange(0, BLOCK_N)

@@ -88,21 +88,21 @@ def allgather_gemm_kernel(
     vector_cores = 2 * cores
     panel_rows = PVALUE * BLOCK_M
     panels = tl.cdiv(M, panel_rows)
-    blocks_n = tl.cdiv(N, BLOCK_N)
     tiles_m = tl.cdiv(M, BLOCK_M)
+    blocks_n = tl.cdiv(N, BLOCK_N)
     tile_comm_rows = BLOCK_M // COMM_ROWS
     comm_blocks_k = tl.cdiv(K, COMM_COLUMNS)
     blocks_k = tl.cdiv(K, BLOCK_K)
     senders = tl.minimum(ranks - 1, vector_cores - 1)
     put_work = ranks - 1
-    keep_work = tiles_m
+    keep_work = tiles_m * tile_comm_rows * comm_blocks_k
     gemm_work = tiles_m * blocks_n * ranks
     gathered_rank = M * K
 
     with al.scope(core_mode="vector"):
         if vector_core < senders:
             for work in range(vector_core, put_work, senders):
-                # One rank after the other, this one first.
+                # One rank after the other, the next one first.
                 target = (rank + 1 + work) % ranks
                 for panel in range(panels):
                     m = panel * panel_rows
@@ -119,16 +119,16 @@ def allgather_gemm_kernel(
     with al.scope(core_mode="vector"):
         if vector_core >= senders:
             for work in range(vector_core - senders, keep_work, vector_cores - senders):
-                tile_row = work
-                for comm_row in range(tile_comm_rows):
-                    for comm_column in range(comm_blocks_k):
-                        m = tile_row * BLOCK_M + comm_row * COMM_ROWS + tl.arange(0, COMM_ROWS)
-                        k = comm_column * COMM_COLUMNS + tl.arange(0, COMM_COLUMNS)
-                        mask = (m < M)[:, None] & (k < K)[None, :]
-                        a_offset = m[:, None] * K + k[None, :]
-                        tile = tl.load(a_ptr + a_offset, mask=mask)
-                        gathered_offset = rank * gathered_rank + m[:, None] * K + k[None, :]
-                        tl.store(gathered_ptr + gathered_offset, tile, mask=mask)
+                tile_row = work // (tile_comm_rows * comm_blocks_k)
+                comm_row = work // comm_blocks_k % tile_comm_rows
+                comm_column = work % comm_blocks_k
+                m = tile_row * BLOCK_M + comm_row * COMM_ROWS + tl.arange(0, COMM_ROWS)
+                k = comm_column * COMM_COLUMNS + tl.arange(0, COMM_COLUMNS)
+                mask = (m < M)[:, None] & (k < K)[None, :]
+                a_offset = m[:, None] * K + k[None, :]
+                tile = tl.load(a_ptr + a_offset, mask=mask)
+                gathered_offset = rank * gathered_rank + m[:, None] * K + k[None, :]
+                tl.store(gathered_ptr + gathered_offset, tile, mask=mask)
 
     # Everything that was written before is in place, on every rank.
     libshmem_device.barrier_all()

@@ -82,7 +82,7 @@ def allgather_kernel(
             ring = block_m % BUFFER_NUM
             use = block_m // BUFFER_NUM
             item = work % block_work % (block_work // ranks)
-            # Neighbouring cores write to neighbouring ranks, counted from this one: every link is in use.
+            # All cores write to one rank, then to the next one, counted from this one.
             target = (rank + work % block_work // (block_work // ranks)) % ranks
             first_block_n = item * item_block_n
             remote_signal = dl.symm_at(signal_ptr, target)
@@ -107,7 +107,7 @@ def allgather_kernel(
             use = block_m // BUFFER_NUM
             uses = tl.cdiv(blocks_m - ring, BUFFER_NUM)
             item = work % block_work % (block_work // ranks)
-            # In the order in which the other ranks count their targets: own tile first, then the rank before.
+            # In the order in which the other ranks count their targets.
             source = (rank + ranks - work % block_work // (block_work // ranks)) % ranks
             first_block_n = item * item_block_n
             m = block_m * TILE_M + rows

@@ -77,24 +77,26 @@ def gemm_reduce_scatter_kernel(
     own_rows = tl.minimum(rank_rows, M - tl.minimum(rank * rank_rows, M))
     panel_rows = PVALUE * BLOCK_M
     panels = tl.cdiv(rank_rows, panel_rows)
+    tiles_m = tl.cdiv(rank_rows, BLOCK_M)
     blocks_n = tl.cdiv(N, BLOCK_N)
     blocks_k = tl.cdiv(K, BLOCK_K)
     tile_comm_rows = BLOCK_M // COMM_ROWS
     comm_blocks_n = tl.cdiv(N, COMM_COLUMNS)
-    gemm_work = PVALUE * blocks_n * ranks
-    reduce_work = PVALUE * tile_comm_rows * comm_blocks_n
     partial_rank = panel_rows * N
     partial_ring = ranks * partial_rank
 
     for panel in range(panels):
         ring = panel % BUFFER_NUM
+        panel_tiles = tl.minimum(tiles_m - panel * PVALUE, PVALUE)
+        gemm_work = panel_tiles * blocks_n * ranks
+        reduce_work = panel_tiles * tile_comm_rows * comm_blocks_n
         with al.scope(core_mode="cube"):
             for work in range(core, gemm_work, cores):
                 row = work // blocks_n
                 block_n = work % blocks_n
                 # The rows of the next rank first and the own ones last: ranks wait for different ones.
-                owner = (rank + 1 + row // PVALUE) % ranks
-                tile_row = row % PVALUE
+                owner = (rank + 1 + row // panel_tiles) % ranks
+                tile_row = row % panel_tiles
                 stop = tl.minimum((owner + 1) * rank_rows, M)
                 row_in_panel = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)
                 m = owner * rank_rows + panel * panel_rows + row_in_panel
@@ -136,7 +138,7 @@ def gemm_reduce_scatter_kernel(
                 mask = (m < own_rows)[:, None] & (n < N)[None, :]
                 c_offset = m[:, None] * stride_cm + n[None, :]
                 total = tl.zeros((COMM_ROWS, COMM_COLUMNS), dtype=tl.float32)
-                # Each rank starts with its own part: no two ranks read from the same one at the same time.
+                # Each rank starts with its own part, which is there first.
                 for step in range(ranks):
                     source = (rank + step) % ranks
                     remote_partial = dl.symm_at(partial_ptr, source)

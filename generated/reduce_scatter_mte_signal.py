@@ -111,7 +111,7 @@ def reduce_scatter_kernel(
                 mask = (m < own_rows)[:, None] & (n < N)[None, :]
                 c_offset = m[:, None] * stride_cm + n[None, :]
                 total = tl.zeros((TILE_M, TILE_N), dtype=tl.float32)
-                # Each rank starts with its own part: no two ranks read from the same one at the same time.
+                # Each rank starts with its own part, which is there first.
                 for step in range(ranks):
                     source = (rank + step) % ranks
                     slot = (ring * ring_slots + source * rank_slots + block_n) * SLOT_WORDS

@@ -92,7 +92,7 @@ def reverse_all2all_kernel(
         libshmem_device.barrier_all_vec()
         for work in range(core, block_work, cores):
             item = work // ranks
-            # In the order in which the other ranks count their targets: own tile first, then the rank before.
+            # In the order in which the other ranks count their targets.
             source = (rank + ranks - (work + item) % ranks) % ranks
             first_h = item // items_block_d * item_h
             first_block_d = item % items_block_d * item_block_d

@@ -114,7 +114,7 @@ def reverse_all2all_kernel(
             use = block_s // BUFFER_NUM
             uses = tl.cdiv(blocks_s - ring, BUFFER_NUM)
             item = work % block_work // ranks
-            # In the order in which the other ranks count their targets: own tile first, then the rank before.
+            # In the order in which the other ranks count their targets.
             source = (rank + ranks - (work + item) % ranks) % ranks
             first_h = item // items_block_d * item_h
             first_block_d = item % items_block_d * item_block_d

@@ -8,8 +8,8 @@ from math import prod
 
 from fusegen.plan.expr import evaluate, symbols
 from fusegen.plan.ir import DTYPE_BYTES, INT32_LIMIT, KernelPlan
-from fusegen.plan.stages import Granularity, Kind, Stage
-from fusegen.plan.tasks import LAST_WAVE, carried
+from fusegen.plan.stages import Granularity, Kind, Stage, Tasks
+from fusegen.plan.tasks import LAST_WAVE, carried, work_count, works
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,20 @@ def _given(plan: KernelPlan, conditions: Conditions, *, rank: int, role_cores: i
     for definition in plan.definitions:
         if symbols(definition.value) <= values.keys():
             values[definition.name] = evaluate(definition.value, values)
+    for tasks in works(plan.stages):
+        if tasks.sizes:
+            values |= of_round(tasks, values, 0)
     return values
+
+
+def of_round(tasks: Tasks, values: Mapping[str, int], position: int) -> dict[str, int]:
+    """Values of the names that differ from round to round, in the round at `position`."""
+    found = dict(values)
+    if tasks.round is not None:
+        found[tasks.round.name] = position
+    for definition in (*tasks.sizes, work_count(tasks)):
+        found[definition.name] = evaluate(definition.value, found)
+    return {definition.name: found[definition.name] for definition in (*tasks.sizes, work_count(tasks))}
 
 
 def all_values(plan: KernelPlan, conditions: Conditions) -> dict[str, int]:
@@ -196,14 +209,17 @@ def stage_work(plan: KernelPlan, conditions: Conditions, stage: Stage) -> StageW
     rounds = evaluate(tasks.round.extent, values) if tasks.round else 1
     items = prod(axes.values())
     inner = prod(evaluate(axis.extent, values) for axis in stage.inner)
+    total, tiles = items * rounds, prod(ranks.values()) * prod(extents.values()) * rounds
+    if tasks.sizes:
+        total = tiles = sum(of_round(tasks, values, position)[tasks.work] for position in range(rounds))
     return StageWork(
         cores=worker_cores(plan, conditions, stage),
         axes=axes,
         carried=carried,
         round=items,
         dealt=items * (rounds if tasks.merged_rounds else 1),
-        total=items * rounds,
-        tiles=prod(ranks.values()) * prod(extents.values()) * inner * rounds,
+        total=total,
+        tiles=tiles * inner,
     )
 
 

@@ -95,6 +95,8 @@ class StageView:
     kind             the template of the body
     guard            condition under which a core takes part, or nothing
     round            before and after the work loop
+    waiting          condition under which a core has work in this round, where it waits for the round; else nothing
+    credit           after the work loop, before announcements of the round
     item             inside the work loop, around the loops over what an item carries
     items            those loops
     tile             inside of them, around the body
@@ -117,6 +119,8 @@ class StageView:
     total: str
     cores: str
     round: LevelView
+    waiting: str | None
+    credit: LevelView
     item: LevelView
     items: tuple[ItemView, ...]
     tile: LevelView

@@ -10,6 +10,7 @@ from typing import assert_never
 from fusegen.plan.expr import KERNEL, Expr, Sym, symbols, text
 from fusegen.plan.ir import KernelPlan, PlanDefect, Tensor, TensorRole
 from fusegen.plan.layout import Axis
+from fusegen.plan.passes.counted import LAUNCHES
 from fusegen.plan.program import Barrier, Node, Rounds, Run, Scope, When, walk
 from fusegen.plan.stages import Call, Definition, Granularity, Kind, Peer, Role, Stage, VectorCores
 from fusegen.plan.tasks import carried, round_definitions, work_loop
@@ -124,7 +125,7 @@ def _parameters(plan: KernelPlan) -> list[Parameter]:
     ]
     parameters += [Parameter("rank"), Parameter("ranks")]
     if plan.host.numbers_launch:
-        parameters.append(Parameter("launch", "launches on this workspace before this one, modulo 2"))
+        parameters.append(Parameter("launch", f"launches on this workspace before this one, modulo {LAUNCHES}"))
     parameters += [Parameter(dimension.name, dimension.meaning) for dimension in plan.dimensions]
     parameters += [Parameter(stride) for tensor in tensors if not tensor.contiguous for stride in tensor.strides]
     tasks = plan.stages[0].tasks

@@ -19,12 +19,15 @@ from fusegen.plan.patterns.gemm import (
     COMM_COLUMNS,
     COMM_ROWS,
     CUBE,
+    IN_PANEL,
     PANEL,
     PANEL_ROWS,
+    PANEL_TILES,
     PVALUE,
     ROUNDS,
     TILE_COLUMNS,
     TILE_DEPTH,
+    TILES_M,
     VECTORS,
     K,
     M,
@@ -39,7 +42,6 @@ from fusegen.plan.patterns.gemm import (
 from fusegen.plan.patterns.parts import (
     BUFFER_NUM,
     IN_TURN,
-    PUSH_ORDER,
     RANK,
     RANKS,
     RING,
@@ -47,6 +49,7 @@ from fusegen.plan.patterns.parts import (
     SOURCE,
     TARGET,
     gemm_choices,
+    push_target,
 )
 from fusegen.plan.stages import (
     Access,
@@ -65,7 +68,7 @@ from fusegen.plan.stages import (
 from fusegen.spec import AllGatherGemm
 
 COMM_ROW, COMM_COLUMN, TILE_ROW = Sym("comm_row"), Sym("comm_column"), Sym("tile_row")
-COMM_BLOCKS_K, TILES_M = Sym("comm_blocks_k"), Sym("tiles_m")
+COMM_BLOCKS_K, TILE_COMM_ROWS = Sym("comm_blocks_k"), Sym("tile_comm_rows")
 SENDERS = Sym("senders")
 OWN_FIRST = "The own rows first: they are there before those of any other rank."
 
@@ -115,7 +118,7 @@ def _gemm(spec: AllGatherGemm, tasks: Tasks, rows: TileAxis, gathered: Access) -
 
 
 def _mte(plan: KernelPlan, spec: AllGatherGemm) -> KernelPlan:
-    comm_rows = PVALUE * Sym("tile_comm_rows")
+    comm_rows = PVALUE * TILE_COMM_ROWS
     gathered = Buffer(
         "gathered",
         Layout(
@@ -137,10 +140,14 @@ def _mte(plan: KernelPlan, spec: AllGatherGemm) -> KernelPlan:
             "push_work",
             "total_push",
             ROUNDS,
-            (Axis("comm_row", comm_rows, "rows"), Axis("comm_column", COMM_BLOCKS_K, "columns")),
+            (
+                Axis("comm_row", PANEL_TILES * TILE_COMM_ROWS, "rows"),
+                Axis("comm_column", COMM_BLOCKS_K, "columns"),
+            ),
             ranks,
+            sizes=IN_PANEL,
         ),
-        Definition("target", (RANK + SHIFT) % RANKS, PUSH_ORDER),
+        push_target(gemm_choices(spec)),
         (
             TileAxis("m", origin, "COMM_ROWS", M, offset=COMM_ROW * COMM_ROWS, local="row_in_panel"),
             TileAxis("k", COMM_COLUMN * COMM_COLUMNS, "COMM_COLUMNS", K),
@@ -156,16 +163,17 @@ def _mte(plan: KernelPlan, spec: AllGatherGemm) -> KernelPlan:
         ),
     )
     rows = TileAxis("m", origin, "BLOCK_M", M, offset=TILE_ROW * BLOCK_M, local="row_in_panel")
-    first = Piece((SOURCE, TILE_ROW * Sym("tile_comm_rows"), Const(0)), Sym("tile_comm_rows") * COMM_BLOCKS_K)
+    first = Piece((SOURCE, TILE_ROW * TILE_COMM_ROWS, Const(0)), TILE_COMM_ROWS * COMM_BLOCKS_K)
     gemm = _gemm(
         spec,
         Tasks(
             "gemm_work",
             "total_gemm",
             ROUNDS,
-            (Axis("tile_row", PVALUE), Axis("block_n", BLOCKS_N)),
+            (Axis("tile_row", PANEL_TILES), Axis("block_n", BLOCKS_N)),
             ranks,
             grid(spec),
+            sizes=IN_PANEL,
         ),
         rows,
         Access("gathered", Local(), (RING, SOURCE, Sym("row_in_panel"), Sym("k")), first),
@@ -209,12 +217,20 @@ def _udma(plan: KernelPlan, spec: AllGatherGemm) -> KernelPlan:
         ),
         inner=(ROUNDS,),
     )
-    comm_rows = Axis("comm_row", Sym("tile_comm_rows"), "rows")
+    comm_axes = (Axis("comm_row", TILE_COMM_ROWS, "rows"), Axis("comm_column", COMM_BLOCKS_K, "columns"))
+    # With a signal for each GEMM tile row, one core copies all of it: it has one announcement.
+    whole_rows = spec.sync == "signal"
     keep = Stage(
         "keep",
         Kind.MOVE,
         replace(VECTORS, part=Rest(SENDERS)),
-        Tasks("keep_work", "total_keep", None, (Axis("tile_row", TILES_M, "GEMM tile rows"),), None),
+        Tasks(
+            "keep_work",
+            "total_keep",
+            None,
+            (Axis("tile_row", TILES_M, "GEMM tile rows"), *(() if whole_rows else comm_axes)),
+            None,
+        ),
         None,
         (
             TileAxis("m", TILE_ROW * BLOCK_M, "COMM_ROWS", M, offset=COMM_ROW * COMM_ROWS),
@@ -222,7 +238,7 @@ def _udma(plan: KernelPlan, spec: AllGatherGemm) -> KernelPlan:
         ),
         reads=(Access("a", Local(), (Sym("m"), Sym("k"))),),
         writes=(Access("gathered", Local(), (RANK, Sym("m"), Sym("k")), Piece((RANK, TILE_ROW))),),
-        inner=(comm_rows, Axis("comm_column", COMM_BLOCKS_K, "columns")),
+        inner=comm_axes if whole_rows else (),
     )
     gemm = _gemm(
         spec,
@@ -239,7 +255,6 @@ def _udma(plan: KernelPlan, spec: AllGatherGemm) -> KernelPlan:
     )
     sizes = (
         *panels(M),
-        Definition("tiles_m", cdiv(M, BLOCK_M)),
         Definition("tile_comm_rows", BLOCK_M // COMM_ROWS),
         Definition("comm_blocks_k", cdiv(K, COMM_COLUMNS)),
         Definition("blocks_k", cdiv(K, Sym("BLOCK_K"))),

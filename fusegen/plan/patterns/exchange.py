@@ -31,6 +31,7 @@ from fusegen.plan.patterns.parts import (
     TARGET,
     base_plan,
     movement_choices,
+    push_target,
 )
 from fusegen.plan.stages import (
     Access,
@@ -170,7 +171,9 @@ def _senders(cores: Expr) -> Expr:
     return minimum(RANKS - 1, cores - 1)
 
 
-def _mte(spec: Movement, exchange: Exchange) -> tuple[tuple[Buffer, ...], tuple[Stage, ...]]:
+def _mte(
+    spec: ReverseAll2All | All2All | AllGather, exchange: Exchange
+) -> tuple[tuple[Buffer, ...], tuple[Stage, ...]]:
     row, *_ = exchange.axes
     peer = Buffer(
         "peer",
@@ -197,7 +200,7 @@ def _mte(spec: Movement, exchange: Exchange) -> tuple[tuple[Buffer, ...], tuple[
         Kind.MOVE,
         VECTOR,
         tasks,
-        Definition("target", (RANK + SHIFT) % RANKS, PUSH_ORDER),
+        push_target(movement_choices(spec)),
         exchange.axes,
         reads=(Access("a", Local(), exchange.read(TARGET)),),
         writes=(Access("peer", Peer(TARGET), *in_peer(RANK)),),

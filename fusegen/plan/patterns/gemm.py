@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fusegen.plan.expr import Expr, Sym, cdiv
+from fusegen.plan.expr import Expr, Sym, cdiv, minimum
 from fusegen.plan.facts import Dimension
 from fusegen.plan.ir import DTYPE_BYTES, Choices, KernelPlan, LaunchKind, Tensor, TensorRole
 from fusegen.plan.layout import Axis
@@ -14,6 +14,7 @@ from fusegen.spec import AllGatherGemm, Gemm, GemmAllReduce, GemmReduceScatter
 M, N, K = Sym("M"), Sym("N"), Sym("K")
 BLOCK_M, BLOCK_N, BLOCK_K = Sym("BLOCK_M"), Sym("BLOCK_N"), Sym("BLOCK_K")
 COMM_ROWS, COMM_COLUMNS, PVALUE = Sym("COMM_ROWS"), Sym("COMM_COLUMNS"), Sym("PVALUE")
+TILES_M, PANEL_TILES = Sym("tiles_m"), Sym("panel_tiles")
 PANEL, PANEL_ROWS, PANELS = Sym("panel"), Sym("panel_rows"), Sym("panels")
 BLOCKS_N = Sym("blocks_n")
 
@@ -30,11 +31,16 @@ def grid(spec: Gemm) -> Grid:
     return Grid(Zigzag(swizzle.offset) if swizzle.order == "nz" else RowMajor())
 
 
+IN_PANEL = (Definition("panel_tiles", minimum(TILES_M - PANEL * PVALUE, PVALUE), at_most=PVALUE),)
+"""GEMM tile rows of a panel: the last panel has those that are left."""
+
+
 def panels(rows: Expr) -> tuple[Definition, ...]:
-    """Panels of PVALUE GEMM tile rows, and blocks of columns."""
+    """Panels of at most PVALUE GEMM tile rows, and blocks of columns."""
     return (
         Definition("panel_rows", PVALUE * BLOCK_M),
         Definition("panels", cdiv(rows, PANEL_ROWS)),
+        Definition("tiles_m", cdiv(rows, BLOCK_M)),
         Definition("blocks_n", cdiv(N, BLOCK_N)),
     )
 
