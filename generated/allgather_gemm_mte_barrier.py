@@ -68,7 +68,7 @@ def allgather_gemm_kernel(
     ranks,
     M,  # rows of A on one rank
     N,  # columns of B
-    K,  # columns of A
+    K,  # columns of A on one rank
     stride_am,
     stride_bk,
     stride_bn,

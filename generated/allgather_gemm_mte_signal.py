@@ -71,7 +71,7 @@ def allgather_gemm_kernel(
     launch,  # launches on this workspace before this one, modulo 2
     M,  # rows of A on one rank
     N,  # columns of B
-    K,  # columns of A
+    K,  # columns of A on one rank
     stride_am,
     stride_bk,
     stride_bn,

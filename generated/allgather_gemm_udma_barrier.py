@@ -66,7 +66,7 @@ def allgather_gemm_kernel(
     ranks,
     M,  # rows of A on one rank
     N,  # columns of B
-    K,  # columns of A
+    K,  # columns of A on one rank
     stride_bk,
     stride_bn,
     stride_cm,
@@ -244,6 +244,9 @@ class Workspace:
             for name, elements in {**tensors, **symmetric}.items():
                 if elements >= 2**31:
                     raise ValueError(f"{name}: expected fewer than 2**31 elements for 32-bit offsets, got {elements}")
+            transfer = min(PVALUE * BLOCK_M, M) * K * ELEMENT_BYTES
+            if transfer >= 2**31:
+                raise ValueError(f"transfer: expected fewer than 2**31 bytes in one block, got {transfer}")
         device = torch.npu.current_device()
         self.gathered = ash.aclshmem_create_tensor(
             [max(symmetric["gathered"], 1)],

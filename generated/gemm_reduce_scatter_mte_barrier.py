@@ -128,9 +128,8 @@ def gemm_reduce_scatter_kernel(
         libshmem_device.barrier_all()
         with al.scope(core_mode="vector"):
             for work in range(vector_core, reduce_work, vector_cores):
-                item = work
-                comm_row = item // comm_blocks_n
-                comm_column = item % comm_blocks_n
+                comm_row = work // comm_blocks_n
+                comm_column = work % comm_blocks_n
                 row_in_panel = comm_row * COMM_ROWS + tl.arange(0, COMM_ROWS)
                 m = panel * panel_rows + row_in_panel
                 n = comm_column * COMM_COLUMNS + tl.arange(0, COMM_COLUMNS)

@@ -272,6 +272,9 @@ class Workspace:
             for name, elements in {**tensors, **symmetric}.items():
                 if elements >= 2**31:
                     raise ValueError(f"{name}: expected fewer than 2**31 elements for 32-bit offsets, got {elements}")
+            transfer = min(TILE_S, S) * H * D * ELEMENT_BYTES
+            if transfer >= 2**31:
+                raise ValueError(f"transfer: expected fewer than 2**31 bytes in one block, got {transfer}")
         device = torch.npu.current_device()
         self.landing = ash.aclshmem_create_tensor(
             [max(symmetric["landing"], 1)],

@@ -9,7 +9,7 @@ from fusegen.errors import Fault, PlanError
 from fusegen.plan.evaluate import Conditions, given_values, occupancy, regions, rounds_of
 from fusegen.plan.expr import HOST, evaluate, text
 from fusegen.plan.ir import SLOT_BYTES, BarrierCover, Edge, KernelPlan, SignalCover
-from fusegen.plan.passes.budget import offset_fault
+from fusegen.plan.passes.budget import offset_fault, transfer_fault
 from fusegen.plan.program import Barrier, Node, Rounds
 
 
@@ -86,6 +86,8 @@ def condition_faults(plan: KernelPlan, conditions: Conditions) -> list[Fault]:
     """Why the launcher would refuse to launch; empty when it would not."""
     sizes = regions(plan, conditions)
     faults = [offset_fault(region, "shape") for region in sizes.values() if not region.fits]
+    transfer = transfer_fault(plan, conditions, "shape")
+    faults += [transfer] if transfer else []
     if conditions.cores < plan.launch.minimum_cores:
         roles = ", ".join(stage.name for stage in plan.stages)
         expected = f"at least {plan.launch.minimum_cores}"

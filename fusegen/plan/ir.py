@@ -150,7 +150,7 @@ class SignalCover:
 
 @dataclass(frozen=True, slots=True)
 class HandOver:
-    """Inside an AI core: the cube core of stage `sender` sets `event` after each tile, `receiver` waits for it."""
+    """Inside an AI core: the cube core of stage `sender` sets `event` after each tile or round, `receiver` waits."""
 
     sender: str
     receiver: str
@@ -219,6 +219,7 @@ class Host:
     initial         what the output holds before the kernel adds to it: "zero", the name of a tensor of one row that is
                     copied to every row, or None where the kernel writes every element itself
     numbers_launch  the kernel needs to know whether an even or an odd number of launches went before
+    transfer_bytes  the largest transfer, which must stay below 2**31; None where there is none (guide 1.5)
     npu_split       the launcher refuses rank counts for which this split of the rank order is no bijection (guide 1.4);
                     the constant NPU_SPLIT has the same value
     """
@@ -228,6 +229,7 @@ class Host:
     engines: tuple[str, ...]
     initial: str | None = None
     numbers_launch: bool = False
+    transfer_bytes: Expr | None = None
     npu_split: int = 1
 
 

@@ -315,7 +315,7 @@ class Stage:
     definitions   further names of a work item
     inner         loops over what a work item carries besides, one tile each
     batched       all tiles of a round first, then one fence and all announcements (guide 2.1)
-    hand_over     event that the cube core sets after each tile, or that the vector cores wait for
+    hand_over     event that the cube core sets after each tile (batched: round), and that the vector cores wait for
     """
 
     name: str

@@ -80,9 +80,10 @@ def work_loop(plan: KernelPlan, stage: Stage) -> WorkLoop:
 
 
 def _item(tasks: Tasks) -> Sym:
-    """Name of the item of a work index: the axis itself where there is only one to unpack."""
-    single = len(tasks.items) == 1 and tasks.granularity is Granularity.TILE
-    return Sym(tasks.items[0].name) if single else ITEM
+    """Name of the item of a work index: the axis itself where there is only one, the index where that is all."""
+    if len(tasks.items) == 1 and tasks.granularity is Granularity.TILE:
+        return Sym(tasks.items[0].name)
+    return WORK if tasks.rank is None and not tasks.merged_rounds else ITEM
 
 
 def _rank_bindings(stage: Stage, inside: Expr) -> list[Binding]:
@@ -90,7 +91,7 @@ def _rank_bindings(stage: Stage, inside: Expr) -> list[Binding]:
     tasks = stage.tasks
     item = _item(tasks)
     if tasks.rank is None:
-        return [Definition(item.name, inside)]
+        return [] if item == WORK else [Definition(item.name, inside)]
     ranks = tasks.rank.extent
     match tasks.order:
         case Interleaved() if not tasks.items:
@@ -137,7 +138,7 @@ def _grid_bindings(stage: Stage, order: Grid, inside: Expr) -> list[Binding]:
 def _unpacked(tasks: Tasks) -> tuple[list[Binding], list[ItemLoop]]:
     """Positions on the item axes, or loops over them where an item carries several."""
     item = _item(tasks)
-    if item != ITEM:
+    if item not in (ITEM, WORK):
         return [], []
     bindings: list[Binding] = []
     loops: list[ItemLoop] = []
@@ -217,6 +218,15 @@ def prologue(plan: KernelPlan) -> tuple[Definition, ...]:
     for layout in layouts:
         result += [Definition(name, stride) for name, stride in layout.stride_definitions()]
     return tuple(result)
+
+
+def block_elements(plan: KernelPlan, stage: Stage) -> Expr:
+    """Elements of the block that a stage of kind PUT sends: its rows, each as long as the distance between rows."""
+    (axis,) = stage.tile
+    (write,) = stage.writes
+    layout = plan.buffer(write.region).layout
+    (row_stride,) = (s for c, s in layout.offset(buffer_coordinates(plan, write)) if c == Sym(axis.index))
+    return minimum(Sym(axis.tile), axis.stop - Sym(axis.index)) * row_stride
 
 
 def reads_sources(stage: Stage) -> bool:

@@ -107,7 +107,7 @@ class StageView:
     precision        how a multiplication rounds its inputs, where it must not
     block_elements   of a block that is sent
     batch            a second loop with the announcements of all items, or nothing
-    event            of the hand-over from the cube core, or nothing
+    event            of the hand-over from the cube core, or nothing; `hands_over_rounds` where not each tile has one
     first_announces  both vector cores run the loop, the first one announces
     """
 
@@ -133,6 +133,7 @@ class StageView:
     block_elements: str | None
     batch: BatchView | None
     event: str | None
+    hands_over_rounds: bool
     first_announces: bool
 
 

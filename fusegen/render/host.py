@@ -68,6 +68,7 @@ def host_view(plan: KernelPlan) -> HostView:
         turns=any(tensor.turned for tensor in inputs),
         copies_rows=any(not tensor.contiguous and not tensor.converted for tensor in inputs),
         numbers_launch=plan.host.numbers_launch,
+        transfer_bytes=None if plan.host.transfer_bytes is None else text(plan.host.transfer_bytes, HOST),
         initial=_initial(plan, output),
         empty=empty,
         empty_note=empty_note,

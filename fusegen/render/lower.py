@@ -16,7 +16,8 @@ from fusegen.plan.tasks import carried, round_definitions, work_loop
 from fusegen.render.context import KernelView, Line, NodeView, Parameter
 from fusegen.render.host import host_view
 from fusegen.render.host_context import ModuleView
-from fusegen.render.stages import Lowering, binding_line, closed, stage_view
+from fusegen.render.stages import Lowering, stage_view
+from fusegen.render.words import binding_line, closed
 
 CONSTANT_COMMENTS = {
     "SLOT_WORDS": "int64 words of a signal slot: each slot has a 64-byte cache line of its own",

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from fusegen.plan.expr import KERNEL, Binary, Const, Expr, Op, Sym, minimum, symbols, text
+from fusegen.plan.expr import KERNEL, Const, Expr, Sym, symbols, text
 from fusegen.plan.ir import KernelPlan
 from fusegen.plan.layout import Layout
 from fusegen.plan.stages import (
     Access,
     Announce,
-    Binding,
-    Call,
-    Definition,
-    Each,
     Kind,
     Level,
     Peer,
@@ -22,7 +18,7 @@ from fusegen.plan.stages import (
     TileAxis,
     Wait,
 )
-from fusegen.plan.tasks import WorkLoop, buffer_coordinates, slot_coordinates, work_loop
+from fusegen.plan.tasks import WorkLoop, block_elements, buffer_coordinates, slot_coordinates, work_loop
 from fusegen.render.context import (
     AccessView,
     AnnounceView,
@@ -33,9 +29,8 @@ from fusegen.render.context import (
     StageView,
     WaitView,
 )
+from fusegen.render.words import axis_lines, binding_line, closed, loop_view, mask_text, names_of, term_text, varies
 
-BROADCAST = ("[:, None]", "[None, :]")
-"""How a vector along each of the two tile axes becomes a factor of a tile-shaped expression."""
 SLOT = "slot"
 
 
@@ -77,9 +72,10 @@ class Lowering:
             depth=self._depth(),
             shape=", ".join(axis.tile for axis in stage.tile[:2]),
             precision="ieee" if self.plan.dtype == "float32" else None,
-            block_elements=text(self._block_elements(), KERNEL) if stage.kind is Kind.PUT else None,
+            block_elements=text(block_elements(self.plan, stage), KERNEL) if stage.kind is Kind.PUT else None,
             batch=self._batch(loop) if batched else None,
             event=None if stage.hand_over is None else "TILE_STORED",
+            hands_over_rounds=stage.hand_over is not None and stage.batched,
             first_announces=stage.kind is Kind.ANNOUNCE,
         )
 
@@ -100,12 +96,12 @@ class Lowering:
         if stage.kind is Kind.GEMM:
             roots.append(Sym("blocks_k"))
         if stage.kind is Kind.PUT:
-            roots.append(self._block_elements())
+            roots.append(block_elements(self.plan, stage))
         if stage.workers.part:
             roots.append(stage.workers.part.count)
         names = frozenset().union(*(symbols(root) for root in roots))
         partner = (stage.partner,) if stage.partner else ()
-        return _closed(names, (*loop.bindings, *partner))
+        return closed(names, (*loop.bindings, *partner))
 
     def _signal_roots(self, waits: Iterable[Wait], announces: Iterable[Announce]) -> list[Expr]:
         roots: list[Expr] = []
@@ -120,10 +116,10 @@ class Lowering:
     def _item_lines(self, loop: WorkLoop, tile_names: set[str]) -> list[Line]:
         """Names of a work item, mapped pointers, and positions that all its tiles share."""
         needed = self.needed()
-        result = [binding_line(binding) for binding in loop.bindings if set(_names(binding)) & needed]
+        result = [binding_line(binding) for binding in loop.bindings if set(names_of(binding)) & needed]
         if self.stage.kind is not Kind.REDUCE:
             result += self._remote_lines()
-        return result + [line for axis in self._axes() if not _varies(axis, tile_names) for line in _axis_lines(axis)]
+        return result + [line for axis in self._axes() if not varies(axis, tile_names) for line in axis_lines(axis)]
 
     def _axes(self) -> tuple[TileAxis, ...]:
         """Tile axes with positions of their own outside of the body."""
@@ -134,7 +130,7 @@ class Lowering:
     def _tile_lines(self, tile_names: set[str]) -> list[Line]:
         """The slot, and positions that differ from tile to tile."""
         slots = [self._slot_line()] if self._slot_level() is Level.TILE else []
-        axes = [line for axis in self._axes() if _varies(axis, tile_names) for line in _axis_lines(axis)]
+        axes = [line for axis in self._axes() if varies(axis, tile_names) for line in axis_lines(axis)]
         block = [self._block()] if self.stage.kind is Kind.PUT else []
         return [line for line in (*block, *slots, *axes) if line is not None]
 
@@ -161,18 +157,11 @@ class Lowering:
         (axis,) = self.stage.tile
         return Line(axis.index, text(axis.origin, KERNEL))
 
-    def _block_elements(self) -> Expr:
-        """Elements of the block that is sent: its rows, each as long as the distance between rows."""
-        (axis,) = self.stage.tile
-        (write,) = self.stage.writes
-        (row_stride,) = (stride for coordinate, stride in self._terms(write) if coordinate == Sym(axis.index))
-        return minimum(Sym(axis.tile), axis.stop - Sym(axis.index)) * row_stride
-
     def _depth(self) -> Line | None:
         """Positions along K, in the inner loop of a multiplication."""
         if self.stage.kind is not Kind.GEMM:
             return None
-        (line,) = _axis_lines(self.stage.tile[2])
+        (line,) = axis_lines(self.stage.tile[2])
         return line
 
     # pointers
@@ -221,11 +210,11 @@ class Lowering:
 
     def _access(self, access: Access) -> AccessView:
         axes = self._tile_axes_of(access)
-        terms = [_term(axes, coordinate, stride) for coordinate, stride in self._terms(access)]
+        terms = [term_text(axes, coordinate, stride) for coordinate, stride in self._terms(access)]
         offset = " + ".join(term for term in terms if term != "0") or "0"
         gemm = self.stage.kind is Kind.GEMM
         region = access.region
-        mask = Line(f"{region}_mask" if gemm else "mask", _mask(axes))
+        mask = Line(f"{region}_mask" if gemm else "mask", mask_text(axes))
         turned = None if self.plan.is_buffer(region) else self.plan.tensor(region).turned
         view = AccessView(region, self._pointer(region), Line(f"{region}_offset", offset), mask, turned)
         return replace(view, other=self._turned(access)) if turned else view
@@ -233,10 +222,10 @@ class Lowering:
     def _turned(self, access: Access) -> AccessView:
         """The same tile with its axes swapped: what is contiguous comes last."""
         axes = self._tile_axes_of(access)[::-1]
-        terms = [_term(axes, coordinate, stride) for coordinate, stride in self._terms(access)][::-1]
+        terms = [term_text(axes, coordinate, stride) for coordinate, stride in self._terms(access)][::-1]
         region = access.region
         offset = Line(f"{region}_offset", " + ".join(terms))
-        return AccessView(region, self._pointer(region), offset, Line(f"{region}_mask", _mask(axes)))
+        return AccessView(region, self._pointer(region), offset, Line(f"{region}_mask", mask_text(axes)))
 
     def _tile_axes_of(self, access: Access) -> list[TileAxis]:
         """Tile axes in the order in which the access names them: rows first."""
@@ -250,7 +239,7 @@ class Lowering:
         """The mask of the tile that is moved or written."""
         if self.stage.kind in (Kind.PUT, Kind.ANNOUNCE):
             return None
-        return Line("mask", _mask(list(self.stage.tile[:2])))
+        return Line("mask", mask_text(list(self.stage.tile[:2])))
 
     # signals
 
@@ -318,7 +307,7 @@ class Lowering:
             self._slot_text(announce),
             text(announce.rank, KERNEL),
             text(announce.value, KERNEL),
-            _loop(announce.each) if announce.each else None,
+            loop_view(announce.each) if announce.each else None,
             tuple(announce.comment.splitlines()),
         )
 
@@ -328,8 +317,8 @@ class Lowering:
         looped = any(each.level is Level.TILE for each in inside)
         items = loop.items if looped else ()
         roots = self._signal_roots((), inside) + [each for item in items for each in (item.first, item.stop)]
-        names = _closed(frozenset().union(*(symbols(root) for root in roots)), loop.bindings)
-        lines = [binding_line(binding) for binding in loop.bindings if set(_names(binding)) & names]
+        names = closed(frozenset().union(*(symbols(root) for root in roots)), loop.bindings)
+        lines = [binding_line(binding) for binding in loop.bindings if set(names_of(binding)) & names]
         announces = tuple(self._announce(announce) for announce in inside)
         named = [each for each, view in zip(inside, announces, strict=True) if view.slot == SLOT]
         slots = {text(self._slot(each), KERNEL) for each in named}
@@ -344,85 +333,3 @@ class Lowering:
 def stage_view(plan: KernelPlan, stage: Stage) -> StageView:
     """The view of one stage of a finished plan."""
     return Lowering(plan, stage).view()
-
-
-def _loop(each: Each) -> ItemView:
-    return ItemView(each.name, text(each.first, KERNEL), text(each.stop, KERNEL))
-
-
-def binding_line(binding: Binding) -> Line:
-    """A definition, or a call with several results, as text."""
-    comment = tuple(binding.comment.splitlines())
-    match binding:
-        case Definition(name, value):
-            return Line(name, text(value, KERNEL), comment)
-        case Call(names, function, arguments):
-            called = f"{function}({', '.join(text(argument, KERNEL) for argument in arguments)})"
-            return Line(", ".join(names), called, comment)
-
-
-def closed(names: frozenset[str], bindings: Iterable[Binding]) -> frozenset[str]:
-    """`names`, and the names that their definitions use, and so on."""
-    return _closed(names, tuple(bindings))
-
-
-def _closed(names: frozenset[str], bindings: Sequence[Binding]) -> frozenset[str]:
-    for binding in reversed(bindings):
-        if set(_names(binding)) & names:
-            names |= _used(binding)
-    return names
-
-
-def _names(binding: Binding) -> tuple[str, ...]:
-    return (binding.name,) if isinstance(binding, Definition) else binding.names
-
-
-def _used(binding: Binding) -> frozenset[str]:
-    match binding:
-        case Definition(_, value):
-            return symbols(value)
-        case Call(_, _, arguments):
-            return frozenset().union(*(symbols(argument) for argument in arguments))
-
-
-def _varies(axis: TileAxis, tile_names: set[str]) -> bool:
-    return bool((symbols(axis.origin) | symbols(axis.offset)) & tile_names)
-
-
-def _axis_lines(axis: TileAxis) -> list[Line]:
-    """Positions of a tile along an axis. Those that start at 0 are the same for all tiles: the kernel has them once."""
-    steps = f"tl.arange(0, {axis.tile})"
-    if axis.local is None:
-        return [Line(axis.index, _sum(axis.origin + axis.offset, steps))]
-    lines = [] if axis.offset == Const(0) else [Line(axis.local, _sum(axis.offset, steps))]
-    return [*lines, Line(axis.index, _sum(axis.origin, axis.local))]
-
-
-def _sum(start: Expr, rest: str) -> str:
-    return rest if start == Const(0) else f"{text(start, KERNEL)} + {rest}"
-
-
-def _mask(axes: Sequence[TileAxis]) -> str:
-    """Positions inside of the shape, as a vector or a tile."""
-    if len(axes) == 1:
-        return f"{axes[0].index} < {text(axes[0].stop, KERNEL)}"
-    parts = (
-        f"({axis.index} < {text(axis.stop, KERNEL)}){broadcast}"
-        for axis, broadcast in zip(axes, BROADCAST, strict=True)
-    )
-    return " & ".join(parts)
-
-
-def _term(axes: Sequence[TileAxis], coordinate: Expr, stride: Expr) -> str:
-    """`coordinate * stride`; a coordinate along one of two tile axes is broadcast to the tile's shape."""
-    for axis, broadcast in zip(axes, BROADCAST, strict=False):
-        if symbols(coordinate) & {axis.index, axis.local}:
-            vector = text(coordinate, KERNEL)
-            if len(axes) == 1:
-                shape = vector if isinstance(coordinate, Sym) else f"({vector})"
-            else:
-                shape = f"{vector}{broadcast}" if isinstance(coordinate, Sym) else f"({vector}){broadcast}"
-            if stride == Const(1):
-                return shape
-            return text(Binary(Op.MUL, Sym("vector"), stride), KERNEL, {"vector": shape})
-    return text(coordinate * stride, KERNEL)

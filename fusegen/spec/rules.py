@@ -206,15 +206,26 @@ def comm_columns_divide_the_gemm_tile(spec: SumGemm) -> Iterator[Fault]:
         )
 
 
-def interleaved_roles_need_two_cores(spec: Movement) -> Iterator[Fault]:
-    """One core would be a producer without a consumer."""
+def every_task_has_a_core(spec: Movement) -> Iterator[Fault]:
+    """One core would be a producer without a consumer, or a sender that nobody else helps."""
     for index, point in enumerate(spec.verify):
         yield from too_few_cores(spec, f"verify[{index}].cores", point.cores)
 
 
 def too_few_cores(spec: SpecBase, field: str, cores: int) -> Iterator[Fault]:
     """A fault of `field` if the roles of the spec cannot be shared out among this number of cores."""
-    if isinstance(spec, Movement) and spec.roles == "interleaved" and cores < 2:
+    if not isinstance(spec, Movement):
+        return
+    interleaved, sends = spec.roles == "interleaved", _moves_blocks(spec)
+    fewest = 1 + interleaved + sends
+    if cores >= fewest:
+        return
+    if sends:
+        advice = "a core that sends blocks to other ranks needs another one for the own part" + (
+            ", and consumers have cores of their own" if interleaved else ""
+        )
+        yield Fault(field, f"at least {fewest}, because of transport: udma", str(cores), advice)
+    else:
         advice = "even cores produce and odd cores consume, so one core alone has no partner"
         yield Fault(field, "at least 2, because of roles: interleaved", str(cores), advice)
 
@@ -254,7 +265,7 @@ RULES: Final[tuple[Rule[Any], ...]] = (
     Rule(SumGemm, frozenset({"swizzle", "reduce"}), ordered_sums_have_no_rank_order),
     Rule(Gemm, frozenset({"tile", "comm_tile"}), comm_rows_divide_the_gemm_tile),
     Rule(SumGemm, frozenset({"tile", "comm_tile"}), comm_columns_divide_the_gemm_tile),
-    Rule(Movement, frozenset({"roles", "verify"}), interleaved_roles_need_two_cores),
+    Rule(Movement, frozenset({"roles", "transport", "verify"}), every_task_has_a_core),
     Rule(SpecBase, frozenset({"target", "verify"}), verification_fits_the_target),
     Rule(SpecBase, frozenset({"verify"}), verification_points_differ),
 )

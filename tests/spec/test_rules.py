@@ -19,6 +19,9 @@ SUMS = ("reduce_scatter", "allreduce", "gemm_reduce_scatter", "gemm_allreduce")
 UDMA_TARGETS = (
     "targets with udma: Ascend950PR_9589, Ascend950DT_9582, Ascend950PR_9599, Ascend950DT_9595, Ascend950PR_957c"
 )
+SUM_GEMMS = ("gemm_reduce_scatter", "gemm_allreduce")
+CHOOSES_RANK_ORDER = (*MOVEMENTS, "allgather_gemm")
+NO_RANK_ORDER = "an ordered sum reads all ranks for each tile, in a fixed order: leave it out, or choose reduce: atomic"
 NO_ORDER = "whole blocks travel, each target rank has a core of its own, and all of them start at once"
 SUM = "consumers load tiles and add them, and whole blocks cannot be reduced on the way: use mte"
 
@@ -132,7 +135,41 @@ BROKEN: list[tuple[str, Mapping[str, str], str]] = [
             "7: swizzle.comm.npu_split: expected 1, because of swizzle.comm.order: sequential, got 2 "
             "(only the nz order takes turns between groups of ranks)",
         )
-        for pattern in PATTERNS
+        for pattern in CHOOSES_RANK_ORDER
+    ),
+    *(
+        (
+            pattern,
+            {"swizzle": "{comm: {npu_split: 2}}"},
+            f"7: swizzle.comm.npu_split: expected 1, because of reduce: ordered, got 2 ({NO_RANK_ORDER})",
+        )
+        for pattern in SUM_GEMMS
+    ),
+    *(
+        (
+            pattern,
+            {"swizzle": "{comm: {order: sequential}}"},
+            f"7: swizzle.comm.order: expected nz, because of reduce: ordered, got sequential ({NO_RANK_ORDER})",
+        )
+        for pattern in SUM_GEMMS
+    ),
+    *(
+        (
+            pattern,
+            {**UDMA, "verify": points(pattern, 2)},
+            "6: verify[0].cores: expected at least 3, because of transport: udma, got 2 (a core that sends blocks to "
+            "other ranks needs another one for the own part, and consumers have cores of their own)",
+        )
+        for pattern in ("reverse_all2all", "all2all", "allgather")
+    ),
+    *(
+        (
+            pattern,
+            {**UDMA, "sync": "barrier", "roles": "shared", "buffer_num": "1", "verify": points(pattern, 1)},
+            "6: verify[0].cores: expected at least 2, because of transport: udma, got 1 "
+            "(a core that sends blocks to other ranks needs another one for the own part)",
+        )
+        for pattern in ("reverse_all2all", "all2all", "allgather")
     ),
     *(
         (
@@ -225,8 +262,10 @@ FINE: list[tuple[str, Mapping[str, str]]] = [
         for pattern in ("reverse_all2all", "all2all", "allgather")
     ),
     *(("allgather_gemm", {**UDMA, "sync": sync, "buffer_num": "1"}) for sync in ("barrier", "signal")),
-    *((pattern, {"swizzle": "{comm: {npu_split: 2}}"}) for pattern in PATTERNS),
-    *((pattern, {"swizzle": "{comm: {order: sequential, npu_split: 1}}"}) for pattern in PATTERNS),
+    *((pattern, {"swizzle": "{comm: {npu_split: 2}}"}) for pattern in CHOOSES_RANK_ORDER),
+    *((pattern, {"swizzle": "{comm: {order: sequential, npu_split: 1}}"}) for pattern in CHOOSES_RANK_ORDER),
+    *((pattern, {"reduce": "atomic", "swizzle": "{comm: {npu_split: 2}}"}) for pattern in SUM_GEMMS),
+    *((pattern, {"reduce": "atomic", "swizzle": "{comm: {order: sequential}}"}) for pattern in SUM_GEMMS),
     *((pattern, {"swizzle": "{gemm: {order: row_major}}"}) for pattern in GEMMS),
     *((pattern, {"swizzle": "{gemm: {order: nz, offset: 3}}"}) for pattern in GEMMS),
     *((pattern, {"tile": "{m: 64}", "comm_tile": "{rows: 64}"}) for pattern in GEMMS),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fusegen.errors import Fault
-from fusegen.plan.evaluate import Conditions, Region, regions
-from fusegen.plan.ir import DTYPE_BYTES, KernelPlan
+from fusegen.plan.evaluate import Conditions, Region, given_values, regions
+from fusegen.plan.expr import evaluate
+from fusegen.plan.ir import DTYPE_BYTES, INT32_LIMIT, KernelPlan
 from fusegen.plan.stages import Kind, Stage
 from fusegen.plan.swizzle import split_fault
 
@@ -26,6 +27,16 @@ def offset_fault(region: Region, field: str) -> Fault:
     return Fault(field, expected, str(region.elements), "lower a dimension or split the call")
 
 
+def transfer_fault(plan: KernelPlan, conditions: Conditions, field: str) -> Fault | None:
+    """Why a transfer is too large for a 32-bit count of bytes."""
+    if plan.host.transfer_bytes is None:
+        return None
+    size = evaluate(plan.host.transfer_bytes, given_values(plan, conditions))
+    if size < INT32_LIMIT:
+        return None
+    return Fault(field, "transfers of fewer than 2**31 bytes", str(size), "lower the rows of a tile, or a dimension")
+
+
 def point_conditions(plan: KernelPlan) -> Iterator[tuple[int, Conditions]]:
     """Number of each verification point, with the conditions of each of its rank counts."""
     for index, point in enumerate(plan.verify):
@@ -40,6 +51,9 @@ def _offset_faults(plan: KernelPlan) -> Iterator[Fault]:
         for region in regions(plan, conditions).values():
             if not region.fits:
                 yield offset_fault(region, f"verify[{index}].shape, {conditions.ranks} ranks")
+        transfer = transfer_fault(plan, conditions, f"verify[{index}].shape")
+        if transfer is not None:
+            yield transfer
 
 
 def _split_faults(plan: KernelPlan) -> Iterator[Fault]:

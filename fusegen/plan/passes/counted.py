@@ -102,7 +102,7 @@ def _writer_side(plan: KernelPlan, writer: Stage, buffer: Buffer, ready: SlotGro
         batched=batched,
         hand_over=TILE_STORED,
     )
-    writer = replace(writer, waits=(wait,), hand_over=TILE_STORED)
+    writer = replace(writer, waits=(wait,), hand_over=TILE_STORED, batched=batched)
     position = plan.stages.index(plan.stage(writer.name)) + 1
     plan = with_stages(plan, {writer.name: writer})
     stages = (*plan.stages[:position], announcer, *plan.stages[position:])
@@ -184,7 +184,8 @@ def _decisions(plan: KernelPlan, writer: Stage, reader: Stage) -> tuple[Decision
         decisions.append(
             Decision(
                 "hand-over",
-                f"{len(plan.hand_overs)} of {MAX_EVENTS} events: the cube core sets it after each tile, "
+                f"{len(plan.hand_overs)} of {MAX_EVENTS} events: the cube core sets it after each "
+                f"{'round' if plan.choices.announce == 'batched' else 'tile'}, "
                 "both vector cores wait for it, the first one announces",
                 "a vector core has not seen the cube core's store end",
                 "1.3",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fusegen.plan.expr import Sym, product, substitute, symbols
+from fusegen.plan.expr import Const, Expr, Sym, product, substitute, symbols
 from fusegen.plan.facts import Decision
 from fusegen.plan.ir import Allocation, Host, KernelPlan
+from fusegen.plan.stages import Kind
+from fusegen.plan.tasks import block_elements
 
 ENGINES = {"mte": ("MTE",), "udma": ("MTE", "UDMA")}
 """Data engines that a transport needs at the initialisation of the host library: a rank's own part goes by MTE."""
@@ -57,9 +59,19 @@ def derive_host_duties(plan: KernelPlan) -> KernelPlan:
         ENGINES[plan.choices.transport],
         initial=plan.initial,
         numbers_launch=_numbers_launch(plan),
+        transfer_bytes=_transfer_bytes(plan),
         npu_split=plan.choices.npu_split,
     )
     return replace(plan, host=host, decisions=(*plan.decisions, *decisions))
+
+
+def _transfer_bytes(plan: KernelPlan) -> Expr | None:
+    """Bytes of the first block, which is as large as any."""
+    for stage in plan.stages:
+        if stage.kind is Kind.PUT:
+            first = substitute(block_elements(plan, stage), {stage.tile[0].index: Const(0)})
+            return substitute(first, plan.names) * Sym("ELEMENT_BYTES")
+    return None
 
 
 def _numbers_launch(plan: KernelPlan) -> bool:

@@ -29,8 +29,8 @@ from fusegen.plan.patterns.gemm import (
     K,
     M,
     N,
-    base_plan,
     bias,
+    gemm_plan,
     grid,
     out_dtype,
     panels,
@@ -72,12 +72,12 @@ OWN_FIRST = "The own rows first: they are there before those of any other rank."
 
 def compose(name: str, spec: AllGatherGemm) -> KernelPlan:
     """The stages and regions of the pattern; edges and covers are the passes' work."""
-    plan = base_plan(
+    plan = gemm_plan(
         name,
         spec,
         gemm_choices(spec),
         summary="AllGather + GEMM: C = concatenation of all ranks' A @ B" + (" + bias" if spec.bias else "") + ".",
-        dimensions=("rows of A on one rank", "columns of A"),
+        counts="rows of A on one rank",
     )
     udma = spec.transport == "udma"
     c = Tensor(

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from fusegen.plan.expr import Const, Expr, Sym, cdiv, minimum, substitute
 from fusegen.plan.facts import Dimension
-from fusegen.plan.ir import DTYPE_BYTES, Buffer, KernelPlan, Launch, LaunchKind, Tensor
+from fusegen.plan.ir import DTYPE_BYTES, Buffer, KernelPlan, LaunchKind, Tensor
 from fusegen.plan.layout import Axis, Layout
 from fusegen.plan.patterns.parts import (
     BUFFER_NUM,
@@ -29,10 +29,8 @@ from fusegen.plan.patterns.parts import (
     SHIFT,
     SOURCE,
     TARGET,
+    base_plan,
     movement_choices,
-    split_constant,
-    verify_points,
-    watchdog_seconds,
 )
 from fusegen.plan.stages import (
     Access,
@@ -51,7 +49,6 @@ from fusegen.plan.stages import (
     Workers,
 )
 from fusegen.spec import All2All, AllGather, Movement, ReverseAll2All
-from fusegen.targets import target
 
 VECTOR = Workers(Engine.VECTOR, AllCores())
 SENDERS = Sym("senders")
@@ -147,7 +144,6 @@ def compose_exchange(
 ) -> KernelPlan:
     """The plan of an exchange: its stages and buffers; workers, flattening, edges and covers are the passes' work."""
     buffers, stages = _mte(spec, exchange) if spec.transport == "mte" else _udma(spec, exchange)
-    choices = movement_choices(spec)
     constants = tuple(zip(exchange.tile, tile, strict=True))
     if any(buffer.ring for buffer in buffers):
         constants += (("BUFFER_NUM", spec.buffer_num),)
@@ -156,25 +152,17 @@ def compose_exchange(
         constants += (("ELEMENT_BYTES", DTYPE_BYTES[spec.dtype]),)
         base = Sym("cores" if spec.roles == "shared" else "role_cores")
         sizes += (Definition("senders", _senders(base)),)
-    return KernelPlan(
-        name=name,
-        pattern=spec.pattern,
+    plan = base_plan(
+        name,
+        spec,
+        movement_choices(spec),
+        kind=LaunchKind.VECTOR,
         summary=summary,
-        description=spec.description or "",
-        dtype=spec.dtype,
-        target=target(spec.target),
-        choices=choices,
-        watchdog_seconds=watchdog_seconds(spec),
         tolerance=MOVED,
-        constants=constants + split_constant(choices),
-        verify=verify_points(spec),
+        constants=constants,
         dimensions=dimensions,
-        tensors=tensors,
-        buffers=buffers,
-        stages=stages,
-        launch=Launch(LaunchKind.VECTOR, roles=1),
-        sizes=sizes,
     )
+    return replace(plan, tensors=tensors, buffers=buffers, stages=stages, sizes=sizes)
 
 
 def _senders(cores: Expr) -> Expr:

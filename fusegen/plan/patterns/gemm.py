@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from fusegen.plan.expr import Expr, Sym, cdiv
 from fusegen.plan.facts import Dimension
-from fusegen.plan.ir import DTYPE_BYTES, Choices, KernelPlan, Launch, LaunchKind, Tensor, TensorRole
+from fusegen.plan.ir import DTYPE_BYTES, Choices, KernelPlan, LaunchKind, Tensor, TensorRole
 from fusegen.plan.layout import Axis
-from fusegen.plan.patterns.parts import rounded, split_constant, summed, verify_points, watchdog_seconds
+from fusegen.plan.patterns.parts import base_plan, rounded, summed
 from fusegen.plan.stages import AllCores, Definition, Engine, Grid, TileAxis, VectorCores, Workers
 from fusegen.plan.swizzle import RowMajor, Zigzag
-from fusegen.spec import Gemm
-from fusegen.targets import target
+from fusegen.spec import AllGatherGemm, Gemm, GemmAllReduce, GemmReduceScatter
 
 M, N, K = Sym("M"), Sym("N"), Sym("K")
 BLOCK_M, BLOCK_N, BLOCK_K = Sym("BLOCK_M"), Sym("BLOCK_N"), Sym("BLOCK_K")
@@ -51,23 +50,22 @@ def bias(spec: Gemm, role: TensorRole = TensorRole.INPUT) -> tuple[Tensor, ...]:
     return (Tensor("bias", (Axis("n", N),), (), role, spec.dtype, converted="float32"),) if spec.bias else ()
 
 
-def base_plan(name: str, spec: Gemm, choices: Choices, *, summary: str, dimensions: tuple[str, str]) -> KernelPlan:
-    """Everything but tensors, buffers, stages and sizes. `dimensions` says what M and K count."""
-    rows, depth = dimensions
+def gemm_plan(
+    name: str, spec: AllGatherGemm | GemmReduceScatter | GemmAllReduce, choices: Choices, *, summary: str, counts: str
+) -> KernelPlan:
+    """What a GEMM plan takes over from its spec. `counts` says whose rows M are."""
     swizzle = spec.swizzle.gemm
     offset = (("SWIZZLE_OFFSET", swizzle.offset),) if swizzle.order == "nz" else ()
     mte = spec.transport == "mte"
     transport = ("BUFFER_NUM", spec.buffer_num) if mte else ("ELEMENT_BYTES", DTYPE_BYTES[spec.dtype])
-    return KernelPlan(
-        name=name,
-        pattern=spec.pattern,
+    dtype = out_dtype(spec)
+    return base_plan(
+        name,
+        spec,
+        choices,
+        kind=LaunchKind.MIX,
         summary=summary,
-        description=spec.description or "",
-        dtype=spec.dtype,
-        target=target(spec.target),
-        choices=choices,
-        watchdog_seconds=watchdog_seconds(spec),
-        tolerance=summed(out_dtype(spec), reduce=choices.reduce) if choices.reduce else rounded(out_dtype(spec)),
+        tolerance=summed(dtype, reduce=choices.reduce) if choices.reduce else rounded(dtype),
         constants=(
             ("BLOCK_M", spec.tile.m),
             ("BLOCK_N", spec.tile.n),
@@ -77,14 +75,12 @@ def base_plan(name: str, spec: Gemm, choices: Choices, *, summary: str, dimensio
             ("PVALUE", spec.pvalue),
             transport,
             *offset,
-            *split_constant(choices),
         ),
-        verify=verify_points(spec),
-        dimensions=(Dimension("M", rows), Dimension("N", "columns of B"), Dimension("K", depth)),
-        tensors=(),
-        buffers=(),
-        stages=(),
-        launch=Launch(LaunchKind.MIX, roles=1),
+        dimensions=(
+            Dimension("M", counts),
+            Dimension("N", "columns of B"),
+            Dimension("K", "columns of A on one rank"),
+        ),
     )
 
 

@@ -27,8 +27,8 @@ from fusegen.plan.patterns.gemm import (
     VECTORS,
     M,
     N,
-    base_plan,
     bias,
+    gemm_plan,
     grid,
     out_dtype,
     panels,
@@ -48,12 +48,12 @@ OTHERS_FIRST = "The rows of the next rank first and the own ones last: ranks wai
 def compose_gemm_sum(name: str, spec: GemmReduceScatter | GemmAllReduce, share: Share, *, summary: str) -> KernelPlan:
     """The stages and regions of the pattern; edges and covers are the passes' work."""
     atomic = spec.reduce == "atomic"
-    plan = base_plan(
+    plan = gemm_plan(
         name,
         spec,
         gemm_choices(spec, spec.reduce),
         summary=summary,
-        dimensions=("rows of A", "columns of A on one rank"),
+        counts="rows of A",
     )
     scattered = share is SCATTERED
     owners = (Axis("owner_rank", RANKS),) if scattered else ()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from fusegen.plan.expr import Expr, Sym, cdiv, minimum
-from fusegen.plan.facts import Tolerance, VerifyPoint
-from fusegen.plan.ir import Choices
+from fusegen.plan.facts import Dimension, Tolerance, VerifyPoint
+from fusegen.plan.ir import Choices, KernelPlan, Launch, LaunchKind
 from fusegen.plan.stages import Definition
-from fusegen.spec import Gemm, KernelSpec, Movement, SpecBase
+from fusegen.spec import Gemm, KernelSpec, Movement
+from fusegen.targets import target
 
 RANK, RANKS, SHIFT = Sym("rank"), Sym("ranks"), Sym("shift")
 TARGET, SOURCE = Sym("target"), Sym("source")
@@ -22,17 +23,39 @@ _ROUNDING = {"float32": 1e-4, "float16": 1e-3, "bfloat16": 8e-3}
 """What rounding to this type may change, relative and absolute: two units in the last place, as the field accepts."""
 
 
-def verify_points(spec: KernelSpec | Gemm) -> tuple[VerifyPoint, ...]:
-    """The spec's verification points as plain values."""
-    return tuple(
-        VerifyPoint(point.ranks, point.cores, point.launches, tuple(point.shape.model_dump().items()))
-        for point in spec.verify
+def base_plan(
+    name: str,
+    spec: KernelSpec,
+    choices: Choices,
+    *,
+    kind: LaunchKind,
+    summary: str,
+    tolerance: Tolerance,
+    constants: tuple[tuple[str, int], ...],
+    dimensions: tuple[Dimension, ...],
+) -> KernelPlan:
+    """What a plan takes over from its spec; tensors, buffers, stages and sizes are the composition's work."""
+    return KernelPlan(
+        name=name,
+        pattern=spec.pattern,
+        summary=summary,
+        description=spec.description or "",
+        dtype=spec.dtype,
+        target=target(spec.target),
+        choices=choices,
+        watchdog_seconds=spec.watchdog.timeout_s if spec.watchdog.enabled else None,
+        tolerance=tolerance,
+        constants=(*constants, *((("NPU_SPLIT", choices.npu_split),) if choices.npu_split > 1 else ())),
+        verify=tuple(
+            VerifyPoint(point.ranks, point.cores, point.launches, tuple(point.shape.model_dump().items()))
+            for point in spec.verify
+        ),
+        dimensions=dimensions,
+        tensors=(),
+        buffers=(),
+        stages=(),
+        launch=Launch(kind, roles=1),
     )
-
-
-def watchdog_seconds(spec: SpecBase) -> float | None:
-    """Seconds after which a launch counts as hung; None without a watchdog."""
-    return spec.watchdog.timeout_s if spec.watchdog.enabled else None
 
 
 def movement_choices(spec: Movement, reduce: str | None = None) -> Choices:
@@ -60,11 +83,6 @@ def gemm_choices(spec: Gemm, reduce: str | None = None) -> Choices:
         comm_order=spec.swizzle.comm.order,
         gemm_order=spec.swizzle.gemm.order,
     )
-
-
-def split_constant(choices: Choices) -> tuple[tuple[str, int], ...]:
-    """The constant of a visiting order that permutes ranks."""
-    return (("NPU_SPLIT", choices.npu_split),) if choices.npu_split > 1 else ()
 
 
 def rounded(dtype: str) -> Tolerance:

@@ -6,11 +6,11 @@ reduce  ordered: adds the tiles of all ranks in a fixed order; atomic: adds each
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fusegen.plan.expr import Expr, Sym, cdiv, minimum
 from fusegen.plan.facts import Dimension
-from fusegen.plan.ir import Buffer, KernelPlan, Launch, LaunchKind, Tensor, TensorRole
+from fusegen.plan.ir import Buffer, KernelPlan, LaunchKind, Tensor, TensorRole
 from fusegen.plan.layout import Axis, Layout
 from fusegen.plan.patterns.parts import (
     BUFFER_NUM,
@@ -24,12 +24,10 @@ from fusegen.plan.patterns.parts import (
     SHIFT,
     SOURCE,
     TARGET,
+    base_plan,
     chunks,
     movement_choices,
-    split_constant,
     summed,
-    verify_points,
-    watchdog_seconds,
 )
 from fusegen.plan.stages import (
     Access,
@@ -46,7 +44,6 @@ from fusegen.plan.stages import (
     Workers,
 )
 from fusegen.spec import AllReduce, ReduceScatter
-from fusegen.targets import target
 
 M, N = Sym("M"), Sym("N")
 BLOCKS_N = Sym("blocks_n")
@@ -139,26 +136,22 @@ def compose_sum(name: str, spec: ReduceScatter | AllReduce, share: Share, *, sum
         reads=(Access("peer", Local(), (RING, SOURCE, *position), Piece((SOURCE, Sym("block_n")))),),
         writes=(Access("c", Local(), (Sym("m"), Sym("n"))),),
     )
-    choices = movement_choices(spec, spec.reduce)
-    constants = (("TILE_M", spec.tile.m), ("TILE_N", spec.tile.n), ("BUFFER_NUM", spec.buffer_num))
-    a = Tensor("a", (Axis("m", M), Axis("n", N)), ("stride_am",), TensorRole.INPUT, spec.dtype)
-    return KernelPlan(
-        name=name,
-        pattern=spec.pattern,
+    plan = base_plan(
+        name,
+        spec,
+        movement_choices(spec, spec.reduce),
+        kind=LaunchKind.VECTOR,
         summary=summary,
-        description=spec.description or "",
-        dtype=spec.dtype,
-        target=target(spec.target),
-        choices=choices,
-        watchdog_seconds=watchdog_seconds(spec),
         tolerance=summed(spec.dtype, reduce=spec.reduce),
-        constants=constants + split_constant(choices),
-        verify=verify_points(spec),
+        constants=(("TILE_M", spec.tile.m), ("TILE_N", spec.tile.n), ("BUFFER_NUM", spec.buffer_num)),
         dimensions=(Dimension("M", "rows of A"), Dimension("N", "columns of A")),
+    )
+    a = Tensor("a", (Axis("m", M), Axis("n", N)), ("stride_am",), TensorRole.INPUT, spec.dtype)
+    return replace(
+        plan,
         tensors=(a, output(share, spec.dtype)),
         buffers=(peer,),
         stages=(push, reduce),
-        launch=Launch(LaunchKind.VECTOR, roles=1),
         sizes=(
             *(chunks(M) if share is SCATTERED else ()),
             Definition("blocks_m", cdiv(share.most, Sym("TILE_M"))),
