@@ -123,7 +123,8 @@ def test_explain_as_json_has_the_guides_numbers(project: Path) -> None:
     }
     assert occupancy["utilization"] == pytest.approx(2 / 3)
     assert document["buffers"][0]["bytes"] == 2 * 64 * 2 * 12 * 128 * 2
-    assert (document["slots"]["count"], document["slots"]["bytes"]) == (48, 48 * 64)
+    (slots,) = document["slots"]
+    assert (slots["name"], slots["count"], slots["bytes"]) == ("signal", 48, 48 * 64)
     assert document["launch"]["grid"] == 72
     assert {d["rule"] for d in document["decisions"]} >= {"work flattening", "roles", "credit return", "slot values"}
 
@@ -141,6 +142,23 @@ def test_explain_takes_what_is_left_out_from_the_spec_and_the_target(project: Pa
     assert document["cores"] == 40
     assert document["ranks"] > 1
     assert set(document["shape"]) == {"S", "H", "D"}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "cores", "slots"),
+    [
+        ("allreduce", 40, ["signal"]),
+        ("allgather_gemm", 20, ["ready", "credit"]),
+        ("gemm_reduce_scatter", 20, ["ready", "credit"]),
+        ("gemm_allreduce", 20, ["ready", "credit"]),
+    ],
+)
+def test_explain_shows_every_group_of_slots(project: Path, pattern: str, cores: int, slots: list[str]) -> None:
+    fusegen_("new", pattern)
+    document = json.loads(fusegen_("explain", pattern, "--json").stdout)
+    assert document["cores"] == cores
+    assert [group["name"] for group in document["slots"]] == slots
+    assert {edge["cover"].split(",")[0] for edge in document["edges"]} == {f"slot of {name}" for name in slots}
 
 
 @pytest.mark.parametrize(

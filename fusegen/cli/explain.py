@@ -53,7 +53,7 @@ def explain(
     given = None if shape is None else parse_shape(shape)
     conditions = _conditions(plan, loaded.spec, ranks=ranks, cores=cores, role_cores=role_cores, shape=given)
     explanation = evaluate(plan, conditions)
-    note_cores(plan, conditions.cores)
+    note_cores(plan, conditions.cores, loaded.spec.core_kind)
     if as_json:
         echo_json(explanation.as_json())
     else:
@@ -71,6 +71,7 @@ def _conditions(
 ) -> Conditions:
     """Options, then the spec's first verification point for ranks and shape, and the target's cores."""
     from fusegen.plan.evaluate import Conditions
+    from fusegen.spec import cores_of
 
     point = spec.verify[0]
     axes = point.shape.model_dump()
@@ -79,6 +80,6 @@ def _conditions(
     launched = cores if role_cores is None else role_cores * plan.launch.roles
     return Conditions(
         ranks=default_ranks(point.ranks) if ranks is None else ranks,
-        cores=plan.target.vector_cores if launched is None else launched,
+        cores=cores_of(spec, plan.target) if launched is None else launched,
         shape={axis: (shape or axes)[axis] for axis in axes},
     )

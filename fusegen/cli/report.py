@@ -103,9 +103,8 @@ def print_explanation(explanation: Explanation) -> None:
     memory = _table("symmetric memory", "axes", "elements", "bytes", numbers=["elements", "bytes"])
     for buffer in explanation.buffers:
         memory.add_row(buffer["name"], _axes(buffer["axes"]), f"{buffer['elements']:,}", f"{buffer['bytes']:,}")
-    if explanation.slots["count"]:
-        slots = explanation.slots
-        memory.add_row("signal slots", _axes(slots["axes"]), f"{slots['count']:,}", f"{slots['bytes']:,}")
+    for slots in explanation.slots:
+        memory.add_row(f"slots of {slots['name']}", _axes(slots["axes"]), f"{slots['count']:,}", f"{slots['bytes']:,}")
     out.print(memory, "")
 
     edges = _table("edge", "from", "to", "over", "distance", "ordered by")
@@ -117,7 +116,8 @@ def print_explanation(explanation: Explanation) -> None:
     launch, occupancy = explanation.launch, explanation.occupancy
     cores = ", ".join(f"{stage} on {count}" for stage, count in launch["roles"].items())
     rounds, barriers = _counted(launch["rounds"], "round"), _counted(launch["barriers"], "barrier")
-    out.print(f"[bold]launch[/]     {launch['grid']} {launch['kind']} cores ({cores}), {rounds}, {barriers}")
+    kind = "AI" if launch["kind"] == "mix" else launch["kind"]
+    out.print(f"[bold]launch[/]     {launch['grid']} {kind} cores ({cores}), {rounds}, {barriers}")
     carried = ", ".join(f"{count} {axis}" for axis, count in occupancy["carried"].items())
     merged = ", ".join((*occupancy["merged"], "ranks"))
     out.print(

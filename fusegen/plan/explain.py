@@ -19,7 +19,7 @@ class Explanation:
 
     decisions  rule, choice, reason, guide section
     buffers    name, axes, dtype, elements and bytes on each rank
-    slots      count and bytes on each rank, axes with extents, who resets
+    slots      groups of signal slots: count and bytes on each rank, axes with extents, who resets
     occupancy  how the work index fills the cores (guide 1.2)
     launch     grid, rounds, barriers in one launch
     edges      who must wait for whom, and what orders them
@@ -32,7 +32,7 @@ class Explanation:
     decisions: list[dict[str, Any]]
     tensors: list[dict[str, Any]]
     buffers: list[dict[str, Any]]
-    slots: dict[str, Any]
+    slots: list[dict[str, Any]]
     occupancy: dict[str, Any]
     launch: dict[str, Any]
     edges: list[dict[str, Any]]
@@ -108,18 +108,21 @@ def _launch(plan: KernelPlan, conditions: Conditions) -> dict[str, Any]:
     }
 
 
-def _slots(plan: KernelPlan, values: dict[str, int]) -> dict[str, Any]:
-    """One group at most now; a kernel without signals has none."""
-    if not plan.slots:
-        return {"count": 0, "bytes": 0, "axes": {}, "resetters": []}
-    (group,) = plan.slots
-    count = evaluate(group.layout.size(), values)
-    return {
-        "count": count,
-        "bytes": count * SLOT_BYTES,
-        "axes": {axis.name: evaluate(axis.extent, values) for axis in group.layout.axes},
-        "resetters": list(group.resetters),
-    }
+def _slots(plan: KernelPlan, values: dict[str, int]) -> list[dict[str, Any]]:
+    groups = []
+    for group in plan.slots:
+        count = evaluate(group.layout.size(), values)
+        groups.append(
+            {
+                "name": group.name,
+                "buffer": group.buffer,
+                "count": count,
+                "bytes": count * SLOT_BYTES,
+                "axes": {axis.name: evaluate(axis.extent, values) for axis in group.layout.axes},
+                "resetters": list(group.resetters),
+            }
+        )
+    return groups
 
 
 def _occupancy(plan: KernelPlan, conditions: Conditions) -> dict[str, Any]:
@@ -154,8 +157,8 @@ def _barriers(nodes: tuple[Node, ...], rounds: int) -> int:
 
 def _edge(edge: Edge) -> dict[str, Any]:
     match edge.cover:
-        case SignalCover(slots):
-            cover = f"slot of {slots}"
+        case SignalCover(slots, through):
+            cover = f"slot of {slots}" + (f", through {through}" if through else "")
         case BarrierCover():
             cover = "barrier"
         case None:

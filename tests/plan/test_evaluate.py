@@ -110,10 +110,11 @@ def test_the_launcher_computes_what_the_planner_explains(changes: dict[str, Any]
         elements = launcher["symmetric_elements"](**shape, ranks=ranks, cores=cores)
         assert elements["peer"] == explanation.buffers[0]["elements"]
         if plan.slots:
-            assert elements["signal"] == explanation.slots["count"] * 8
+            (slots,) = explanation.slots
+            assert elements["signal"] == slots["count"] * 8
             axes = launcher["slot_axes"](**shape, ranks=ranks, cores=cores)["signal"]
-            assert axes == explanation.slots["axes"]
-            assert prod(axes.values()) * 64 == explanation.slots["bytes"]
+            assert axes == slots["axes"]
+            assert prod(axes.values()) * 64 == slots["bytes"]
         if changes["flatten"] == "auto":
             carried = launcher["work_split"](**shape, ranks=ranks, role_cores=cores // roles)
             assert carried == explanation.occupancy["carried"]
