@@ -51,7 +51,9 @@ def test_shapes_with_a_zero(tmp_path: Path, name: str) -> None:
         assert (result.findings, result.max_abs_err, result.tiles) == ((), 0.0, 0), dimension
 
 
-@pytest.mark.parametrize(("name", "old"), [("gemm_allreduce_bias", "out.copy_(bias"), ("gemm_allreduce", "out.zero_()")])
+@pytest.mark.parametrize(
+    ("name", "old"), [("gemm_allreduce_bias", "out.copy_(bias"), ("gemm_allreduce", "out.zero_()")]
+)
 def test_an_output_that_is_not_prepared_shows(tmp_path: Path, name: str, old: str) -> None:
     result = run_toy(tmp_path, name, (f"    {old}", f"    0 and {old}"))
     assert result.max_abs_err == float("inf")
