@@ -103,7 +103,7 @@ HELPERS: dict[str, Any] = {"comm_swizzle": _comm_swizzle, "gemm_swizzle": _gemm_
 
 
 def positions(stage: Stage, values: Values) -> dict[str, Counts]:
-    """Positions of the tile on its axes, without those that the mask leaves out; a multiplication goes along all of K."""
+    """Positions of the tile on its axes, without those that the mask leaves out; a multiplication takes all of K."""
     found: dict[str, Counts] = {axis.index: np.arange(evaluate(axis.stop, values)) for axis in stage.tile[2:]}
     for axis in stage.tile[:2]:
         offset = evaluate(axis.offset, values) + np.arange(values[axis.tile])
