@@ -67,7 +67,8 @@ def test_documentation_of_the_launcher_is_in_columns() -> None:
         "a     [M, K], any strides, copied unless rows are contiguous",
         "b     [K, N], any strides, copied unless rows are contiguous",
         "bias  [N], any strides, copied unless contiguous",
-        "c     [own rows, N], any strides, copied unless rows are contiguous; where to write, a new tensor if not given",
+        "c     [own rows, N], any strides, copied unless rows are contiguous"
+        "; where to write, a new tensor if not given",
         "",
         "A shape with a zero in it launches nothing: `c` has `bias` in every row.",
     ]
