@@ -34,7 +34,6 @@ BLOCK_N = 256
 BLOCK_K = 256
 COMM_ROWS = 32
 COMM_COLUMNS = 256
-PVALUE = 4  # GEMM tile rows of each rank in a panel: one round of communication
 ELEMENT_BYTES = 2  # bytes of an element of A: transfers count bytes
 SWIZZLE_OFFSET = 7  # columns of GEMM tiles in a group
 WATCHDOG_SECONDS = 60.0
@@ -75,7 +74,6 @@ def allgather_gemm_kernel(
     BLOCK_K: tl.constexpr,
     COMM_ROWS: tl.constexpr,
     COMM_COLUMNS: tl.constexpr,
-    PVALUE: tl.constexpr,
     ELEMENT_BYTES: tl.constexpr,
     SWIZZLE_OFFSET: tl.constexpr,
     B_TURNED: tl.constexpr,
@@ -86,8 +84,6 @@ def allgather_gemm_kernel(
     vector_core = (1 - sub_vec_id()) * cores + core
 
     vector_cores = 2 * cores
-    panel_rows = PVALUE * BLOCK_M
-    panels = tl.cdiv(M, panel_rows)
     tiles_m = tl.cdiv(M, BLOCK_M)
     blocks_n = tl.cdiv(N, BLOCK_N)
     tile_comm_rows = BLOCK_M // COMM_ROWS
@@ -104,18 +100,16 @@ def allgather_gemm_kernel(
             for work in range(vector_core, put_work, senders):
                 # One rank after the other, the next one first.
                 target = (rank + 1 + work) % ranks
-                for panel in range(panels):
-                    m = panel * panel_rows
-                    # putmem takes this rank's own address: the same one names the target's memory.
-                    gathered_offset = rank * gathered_rank + m * K
-                    a_offset = m * K
-                    block_bytes = tl.minimum(panel_rows, M - m) * K * ELEMENT_BYTES
-                    libshmem_device.putmem(
-                        gathered_ptr + gathered_offset,
-                        a_ptr + a_offset,
-                        block_bytes,
-                        target,
-                    )
+                # putmem takes this rank's own address: the same one names the target's memory.
+                gathered_offset = rank * gathered_rank
+                a_offset = 0
+                block_bytes = M * K * ELEMENT_BYTES
+                libshmem_device.putmem(
+                    gathered_ptr + gathered_offset,
+                    a_ptr + a_offset,
+                    block_bytes,
+                    target,
+                )
     with al.scope(core_mode="vector"):
         if vector_core >= senders:
             for work in range(vector_core - senders, keep_work, vector_cores - senders):
@@ -244,7 +238,7 @@ class Workspace:
             for name, elements in {**tensors, **symmetric}.items():
                 if elements >= 2**31:
                     raise ValueError(f"{name}: expected fewer than 2**31 elements for 32-bit offsets, got {elements}")
-            transfer = min(PVALUE * BLOCK_M, M) * K * ELEMENT_BYTES
+            transfer = M * K * ELEMENT_BYTES
             if transfer >= 2**31:
                 raise ValueError(f"transfer: expected fewer than 2**31 bytes in one block, got {transfer}")
         device = torch.npu.current_device()
@@ -363,7 +357,6 @@ def launch(
         BLOCK_K=BLOCK_K,
         COMM_ROWS=COMM_ROWS,
         COMM_COLUMNS=COMM_COLUMNS,
-        PVALUE=PVALUE,
         ELEMENT_BYTES=ELEMENT_BYTES,
         SWIZZLE_OFFSET=SWIZZLE_OFFSET,
         B_TURNED=b_turned,

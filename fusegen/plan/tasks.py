@@ -230,12 +230,16 @@ def prologue(plan: KernelPlan) -> tuple[Definition, ...]:
 
 
 def block_elements(plan: KernelPlan, stage: Stage) -> Expr:
-    """Elements of the block that a stage of kind PUT sends: its rows, each as long as the distance between rows."""
+    """Elements of the block that a stage of kind PUT sends: its rows, each as long as the distance between rows.
+
+    Without loops over blocks the one block has all rows.
+    """
     (axis,) = stage.tile
     (write,) = stage.writes
     layout = plan.buffer(write.region).layout
-    (row_stride,) = (s for c, s in layout.offset(buffer_coordinates(plan, write)) if c == Sym(axis.index))
-    return minimum(Sym(axis.tile), axis.stop - Sym(axis.index)) * row_stride
+    (row_axis,) = (each for each in layout.axes if each.name == "row")
+    _, row_stride = layout.offset(buffer_coordinates(plan, write))[layout.axes.index(row_axis)]
+    return (minimum(Sym(axis.tile), axis.stop - Sym(axis.index)) if stage.inner else axis.stop) * row_stride
 
 
 def reads_sources(stage: Stage) -> bool:

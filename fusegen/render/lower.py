@@ -93,7 +93,9 @@ def _needed(plan: KernelPlan) -> frozenset[str]:
     """Every name that the text of any stage or round uses, and what those names are made of."""
     names: frozenset[str] = frozenset()
     for stage in plan.stages:
-        names |= Lowering(plan, stage).needed() | {axis.tile for axis in stage.tile}
+        names |= Lowering(plan, stage).needed()
+        if stage.kind is not Kind.PUT:
+            names |= {axis.tile for axis in stage.tile}
         if stage.hand_over is not None:
             names |= {"TILE_STORED"}
         if stage.waits or stage.announces:

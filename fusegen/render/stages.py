@@ -101,7 +101,7 @@ class Lowering:
         for access in (*stage.reads, *stage.writes):
             roots += [term for pair in self._terms(access) for term in pair]
             roots += [access.place.rank] if isinstance(access.place, Peer) else []
-        for axis in stage.tile:
+        for axis in stage.tile if stage.kind is not Kind.PUT or stage.inner else ():
             roots += [axis.origin, axis.offset, axis.stop]
         roots += self._signal_roots(self.stage.waits, self.stage.announces)
         loop = work_loop(self.plan, stage)
@@ -165,7 +165,7 @@ class Lowering:
 
     def _block(self) -> Line | None:
         """First row of the block that is sent."""
-        if self.stage.kind is not Kind.PUT:
+        if self.stage.kind is not Kind.PUT or not self.stage.inner:
             return None
         (axis,) = self.stage.tile
         return Line(axis.index, text(axis.origin, KERNEL))

@@ -15,6 +15,7 @@ from fusegen.plan.ir import Buffer, KernelPlan, Tensor, TensorRole
 from fusegen.plan.layout import Axis, Layout
 from fusegen.plan.patterns.gemm import (
     BLOCK_M,
+    BLOCK_N,
     BLOCKS_N,
     COMM_COLUMNS,
     COMM_ROWS,
@@ -35,6 +36,7 @@ from fusegen.plan.patterns.gemm import (
     bias,
     gemm_plan,
     grid,
+    has_panels,
     out_dtype,
     panels,
     weights,
@@ -199,6 +201,8 @@ def _udma(plan: KernelPlan, spec: AllGatherGemm) -> KernelPlan:
         (Axis("source_rank", RANKS), Axis("tile_row", TILES_M)),
         signal="arrived",
     )
+    signals = spec.sync == "signal"
+    first = Sym("m") if signals else Const(0)
     put = Stage(
         "put",
         Kind.PUT,
@@ -206,20 +210,20 @@ def _udma(plan: KernelPlan, spec: AllGatherGemm) -> KernelPlan:
         Tasks("put_work", "total_put", None, (), Axis("shift", RANKS - 1, "other ranks")),
         Definition("target", (RANK + 1 + SHIFT) % RANKS, IN_TURN),
         (TileAxis("m", PANEL * PANEL_ROWS, "panel_rows", M),),
-        reads=(Access("a", Local(), (Sym("m"), Const(0))),),
+        reads=(Access("a", Local(), (first, Const(0))),),
         writes=(
             Access(
                 "gathered",
                 Peer(TARGET),
-                (RANK, Sym("m"), Const(0)),
+                (RANK, first, Const(0)),
                 Piece((RANK, TILE_ROW), each=Each("tile_row", PANEL * PVALUE, minimum((PANEL + 1) * PVALUE, TILES_M))),
             ),
         ),
-        inner=(ROUNDS,),
+        # A barrier tells of everything at once: one block for each target.
+        inner=(ROUNDS,) if signals else (),
     )
     comm_axes = (Axis("comm_row", TILE_COMM_ROWS, "rows"), Axis("comm_column", COMM_BLOCKS_K, "columns"))
     # With a signal for each GEMM tile row, one core copies all of it: it has one announcement.
-    whole_rows = spec.sync == "signal"
     keep = Stage(
         "keep",
         Kind.MOVE,
@@ -228,7 +232,7 @@ def _udma(plan: KernelPlan, spec: AllGatherGemm) -> KernelPlan:
             "keep_work",
             "total_keep",
             None,
-            (Axis("tile_row", TILES_M, "GEMM tile rows"), *(() if whole_rows else comm_axes)),
+            (Axis("tile_row", TILES_M, "GEMM tile rows"), *(() if signals else comm_axes)),
             None,
         ),
         None,
@@ -238,7 +242,7 @@ def _udma(plan: KernelPlan, spec: AllGatherGemm) -> KernelPlan:
         ),
         reads=(Access("a", Local(), (Sym("m"), Sym("k"))),),
         writes=(Access("gathered", Local(), (RANK, Sym("m"), Sym("k")), Piece((RANK, TILE_ROW))),),
-        inner=comm_axes if whole_rows else (),
+        inner=comm_axes if signals else (),
     )
     gemm = _gemm(
         spec,
@@ -254,7 +258,11 @@ def _udma(plan: KernelPlan, spec: AllGatherGemm) -> KernelPlan:
         Access("gathered", Local(), (SOURCE, Sym("m"), Sym("k")), Piece((SOURCE, TILE_ROW))),
     )
     sizes = (
-        *panels(M),
+        *(
+            panels(M)
+            if has_panels(spec)
+            else (Definition("tiles_m", cdiv(M, BLOCK_M)), Definition("blocks_n", cdiv(N, BLOCK_N)))
+        ),
         Definition("tile_comm_rows", BLOCK_M // COMM_ROWS),
         Definition("comm_blocks_k", cdiv(K, COMM_COLUMNS)),
         Definition("blocks_k", cdiv(K, Sym("BLOCK_K"))),

@@ -231,7 +231,7 @@ def _udma(spec: Movement, exchange: Exchange) -> tuple[tuple[Buffer, ...], tuple
         signal="arrived",
     )
     others = Axis("shift", RANKS - 1, "other ranks")
-    put = _put(exchange, others)
+    put = _put(exchange, others, signals=spec.sync == "signal")
     copied = exchange.blocks, exchange.items
     if spec.sync == "barrier":
         keep = Stage(
@@ -290,11 +290,16 @@ def _block(exchange: Exchange, source: Expr) -> Piece:
     return Piece((Sym(exchange.blocks.name), source))
 
 
-def _put(exchange: Exchange, others: Axis) -> Stage:
-    """Block by block to one target, each target from one core (guide 1.5). The row is the first one of the block."""
+def _put(exchange: Exchange, others: Axis, *, signals: bool) -> Stage:
+    """Block by block to one target, each target from one core (guide 1.5). The row is the first one of the block.
+
+    Where a barrier and no signal tells of arrival there is one block for each target.
+    """
     rows, _ = exchange.axes
+    first = Sym(exchange.row) if signals else Const(0)
     rest = tuple(Const(0) for _ in exchange.inner)
     zeros: dict[str, Expr] = {name: Const(0) for name in (exchange.column, *(h.name for h in _heads(exchange)))}
+    zeros |= {} if signals else {exchange.row: Const(0)}
     start = tuple(substitute(each, zeros) for each in exchange.read(TARGET))
     return Stage(
         "put",
@@ -304,8 +309,8 @@ def _put(exchange: Exchange, others: Axis) -> Stage:
         Definition("target", (RANK + 1 + SHIFT) % RANKS, IN_TURN),
         (replace(rows, local=None),),
         reads=(Access("a", Local(), start),),
-        writes=(Access("landing", Peer(TARGET), (RANK, Sym(exchange.row), *rest), _block(exchange, RANK)),),
-        inner=(exchange.blocks,),
+        writes=(Access("landing", Peer(TARGET), (RANK, first, *rest), _block(exchange, RANK)),),
+        inner=(exchange.blocks,) if signals else (),
     )
 
 
@@ -364,5 +369,6 @@ def _packing(
         inner=exchange.items,
     )
     rest = tuple(Const(0) for _ in exchange.inner)
-    put = replace(put, reads=(Access("packed", Local(), (TARGET, Sym(exchange.row), *rest), piece),))
+    first = Sym(exchange.row) if spec.sync == "signal" else Const(0)
+    put = replace(put, reads=(Access("packed", Local(), (TARGET, first, *rest), piece),))
     return (packed, *buffers), (pack, put, *others_stages)

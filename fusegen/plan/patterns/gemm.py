@@ -35,6 +35,11 @@ IN_PANEL = (Definition("panel_tiles", minimum(TILES_M - PANEL * PVALUE, PVALUE),
 """GEMM tile rows of a panel: the last panel has those that are left."""
 
 
+def has_panels(spec: Gemm) -> bool:
+    """Whether communication goes in rounds or blocks: by UDMA with barriers each target gets all rows at once."""
+    return spec.transport == "mte" or spec.sync == "signal"
+
+
 def panels(rows: Expr) -> tuple[Definition, ...]:
     """Panels of at most PVALUE GEMM tile rows, and blocks of columns."""
     return (
@@ -78,7 +83,7 @@ def gemm_plan(
             ("BLOCK_K", spec.tile.k),
             ("COMM_ROWS", spec.comm_tile.rows),
             ("COMM_COLUMNS", spec.comm_tile.columns),
-            ("PVALUE", spec.pvalue),
+            *((("PVALUE", spec.pvalue),) if has_panels(spec) else ()),
             transport,
             *offset,
         ),
