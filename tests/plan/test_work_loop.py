@@ -123,7 +123,7 @@ def test_every_element_of_the_output_is_written_once(
 
 
 def signal_cases() -> list[Any]:
-    return [case for case in cases() if case.values[1]["sync"] == "signal"]  # type: ignore[index, call-overload]
+    return [case for case in cases() if case.values[1]["sync"] == "signal"]
 
 
 @pytest.mark.parametrize(("pattern", "choice", "swizzle"), signal_cases())
