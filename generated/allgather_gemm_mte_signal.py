@@ -65,7 +65,7 @@ def allgather_gemm_kernel(
     c_ptr,  # [ranks * M, N], of this rank, contiguous rows
     gathered_ptr,  # symmetric [BUFFER_NUM, ranks, panel_rows, K]
     ready_ptr,  # symmetric [BUFFER_NUM, ranks, PVALUE * tile_comm_rows, comm_blocks_k, SLOT_WORDS], int64
-    credit_ptr,  # symmetric [BUFFER_NUM, ranks, cores, SLOT_WORDS], int64
+    credit_ptr,  # symmetric [panels + BUFFER_NUM, ranks, cores, SLOT_WORDS], int64
     rank,
     ranks,
     launch,  # launches on this workspace before this one, modulo 2
@@ -105,18 +105,25 @@ def allgather_gemm_kernel(
     gathered_ring = ranks * gathered_rank
     ready_rank = PVALUE * tile_comm_rows * comm_blocks_k
     ready_ring = ranks * ready_rank
-    credit_ring = ranks * cores
+    credit_panel = ranks * cores
 
-    # The uses of a ring position are numbered over two launches, 0 to 2 * uses - 1, and then again. In use t
-    # a writer waits until all credits are t, and ready becomes t + 1; a reader core that has read its share
-    # sets its credit to t + 1, or to 0 after the last use. Nobody resets ready: many cores wait for one tile.
+    # The uses of a ring position are numbered over two launches, 0 to 2 * uses - 1, and then again: ready
+    # becomes turn + 1. Nobody resets it, because many cores wait for one tile.
+    # Value of a credit: launch + 1 = that reader core has read its share of the panel. It is written
+    # once in a launch: a core may return it before a slow writer looks, which must still find it. A writer
+    # waits for the credits of BUFFER_NUM panels before; the first ones for slots behind the last, which stay 0.
+    # The barrier that closes a launch keeps launches apart.
     with al.scope(core_mode="vector"):
         for panel in range(panels):
             ring = panel % BUFFER_NUM
             uses = tl.cdiv(panels - ring, BUFFER_NUM)
             turn = launch * uses + panel // BUFFER_NUM
             token = dl.wait(
-                credit_ptr + ring * credit_ring * SLOT_WORDS, ranks * cores, "sys", "acquire", waitValue=turn
+                credit_ptr + (panel + panels) % (panels + BUFFER_NUM) * credit_panel * SLOT_WORDS,
+                ranks * cores,
+                "sys",
+                "acquire",
+                waitValue=tl.minimum(panel // BUFFER_NUM, 1) * (launch + 1),
             )
             gathered = dl.consume_token(gathered_ptr, token)
             for work in range(vector_core, push_work, vector_cores):
@@ -187,11 +194,10 @@ def allgather_gemm_kernel(
             libshmem_device.fence()
             # Credit return: this core has read its share of the round.
             for source in range(ranks):
-                dl.notify(
-                    credit_ptr + (ring * credit_ring + rank * cores + core) * SLOT_WORDS,
-                    source,
-                    (turn + 1) % (2 * uses),
-                )
+                dl.notify(credit_ptr + (panel * credit_panel + rank * cores + core) * SLOT_WORDS, source, launch + 1)
+
+    # Close the launch: the next one writes the same memory, which a slower rank may still be reading.
+    libshmem_device.barrier_all()
 
 
 def available_cores() -> int:
@@ -213,7 +219,7 @@ def symmetric_elements(M: int, N: int, K: int, *, ranks: int, cores: int) -> dic
     return {
         "gathered": BUFFER_NUM * ranks * PVALUE * BLOCK_M * K,
         "ready": BUFFER_NUM * ranks * PVALUE * (BLOCK_M // COMM_ROWS) * triton.cdiv(K, COMM_COLUMNS) * SLOT_WORDS,
-        "credit": BUFFER_NUM * ranks * cores * SLOT_WORDS,
+        "credit": (triton.cdiv(M, PVALUE * BLOCK_M) + BUFFER_NUM) * ranks * cores * SLOT_WORDS,
     }
 
 
@@ -236,7 +242,7 @@ def slot_axes(M: int, N: int, K: int, *, ranks: int, cores: int) -> dict[str, di
             "comm_column": triton.cdiv(K, COMM_COLUMNS),
         },
         "credit": {
-            "ring": BUFFER_NUM,
+            "panel": triton.cdiv(M, PVALUE * BLOCK_M) + BUFFER_NUM,
             "reader_rank": ranks,
             "reader_core": cores,
         },

@@ -67,7 +67,7 @@ def gemm_allreduce_kernel(
     c_ptr,  # [M, N], of this rank, contiguous rows
     partial_ptr,  # symmetric [BUFFER_NUM, panel_rows, N]
     ready_ptr,  # symmetric [BUFFER_NUM, ranks, PVALUE, blocks_n, SLOT_WORDS], int64
-    credit_ptr,  # symmetric [BUFFER_NUM, ranks, vector_cores, SLOT_WORDS], int64
+    credit_ptr,  # symmetric [panels + BUFFER_NUM, ranks, vector_cores, SLOT_WORDS], int64
     rank,
     ranks,
     launch,  # launches on this workspace before this one, modulo 2
@@ -110,18 +110,23 @@ def gemm_allreduce_kernel(
     partial_ring = panel_rows * N
     ready_rank = PVALUE * blocks_n
     ready_ring = ranks * ready_rank
-    credit_ring = ranks * vector_cores
+    credit_panel = ranks * vector_cores
 
-    # The uses of a ring position are numbered over two launches, 0 to 2 * uses - 1, and then again. In use t
-    # a writer waits until all credits are t, and ready becomes t + 1; a reader core that has read its share
-    # sets its credit to t + 1, or to 0 after the last use. Nobody resets ready: many cores wait for one tile.
+    # The uses of a ring position are numbered over two launches, 0 to 2 * uses - 1, and then again: ready
+    # becomes turn + 1. Nobody resets it, because many cores wait for one tile.
+    # Value of a credit: launch + 1 = that reader core has read its share of the panel. It is written
+    # once in a launch: a core may return it before a slow writer looks, which must still find it. A writer
+    # waits for the credits of BUFFER_NUM panels before; the first ones for slots behind the last, which stay 0.
+    # The barrier that closes a launch keeps launches apart.
     with al.scope(core_mode="cube"):
         for panel in range(panels):
             ring = panel % BUFFER_NUM
-            uses = tl.cdiv(panels - ring, BUFFER_NUM)
-            turn = launch * uses + panel // BUFFER_NUM
             token = dl.wait(
-                credit_ptr + ring * credit_ring * SLOT_WORDS, ranks * vector_cores, "sys", "acquire", waitValue=turn
+                credit_ptr + (panel + panels) % (panels + BUFFER_NUM) * credit_panel * SLOT_WORDS,
+                ranks * vector_cores,
+                "sys",
+                "acquire",
+                waitValue=tl.minimum(panel // BUFFER_NUM, 1) * (launch + 1),
             )
             partial = dl.consume_token(partial_ptr, token)
             for work in range(core, gemm_work, cores):
@@ -197,10 +202,13 @@ def gemm_allreduce_kernel(
             # Credit return: this core has read its share of the round.
             for source in range(ranks):
                 dl.notify(
-                    credit_ptr + (ring * credit_ring + rank * vector_cores + vector_core) * SLOT_WORDS,
+                    credit_ptr + (panel * credit_panel + rank * vector_cores + vector_core) * SLOT_WORDS,
                     source,
-                    (turn + 1) % (2 * uses),
+                    launch + 1,
                 )
+
+    # Close the launch: the next one writes the same memory, which a slower rank may still be reading.
+    libshmem_device.barrier_all()
 
 
 def available_cores() -> int:
@@ -223,7 +231,7 @@ def symmetric_elements(M: int, N: int, K: int, *, ranks: int, cores: int) -> dic
     return {
         "partial": BUFFER_NUM * PVALUE * BLOCK_M * N,
         "ready": BUFFER_NUM * ranks * PVALUE * triton.cdiv(N, BLOCK_N) * SLOT_WORDS,
-        "credit": BUFFER_NUM * ranks * 2 * cores * SLOT_WORDS,
+        "credit": (triton.cdiv(M, PVALUE * BLOCK_M) + BUFFER_NUM) * ranks * 2 * cores * SLOT_WORDS,
     }
 
 
@@ -246,7 +254,7 @@ def slot_axes(M: int, N: int, K: int, *, ranks: int, cores: int) -> dict[str, di
             "block_n": triton.cdiv(N, BLOCK_N),
         },
         "credit": {
-            "ring": BUFFER_NUM,
+            "panel": triton.cdiv(M, PVALUE * BLOCK_M) + BUFFER_NUM,
             "reader_rank": ranks,
             "reader_core": 2 * cores,
         },

@@ -34,7 +34,15 @@ def test_bounds_of_an_index_into_a_times_n(expr: Expr, bound: Expr) -> None:
 def test_no_value_is_above_its_bound(a: int, b: int, n: int, data: st.DataObject) -> None:
     work = data.draw(st.integers(0, a * n - 1))
     values = {"a": a, "b": b, "n": n, "work": work}
-    for expr in (WORK // N, WORK % N, WORK % N * B + B, minimum(WORK * B, B), WORK // B, (WORK + B) % A, WORK % (A * N // N)):
+    for expr in (
+        WORK // N,
+        WORK % N,
+        WORK % N * B + B,
+        minimum(WORK * B, B),
+        WORK // B,
+        (WORK + B) % A,
+        WORK % (A * N // N),
+    ):
         assert evaluate(expr, values) <= evaluate(upper(expr, {"work": A * N - 1}), values)
 
 

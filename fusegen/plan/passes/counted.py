@@ -1,17 +1,18 @@
 """Signals of a mix kernel: ready slots for any number of readers, and one credit a round from every reader core.
 
-Many cores read one tile (all column tiles of a GEMM read the same rows of A), so no reader may reset its slot. Values
-number the uses instead, over two launches in turn, and each reader core returns one credit when it has read its share
-of a round.
+Many cores read one tile (all column tiles of a GEMM read the same rows of A), so no reader may reset its slot: values
+number its uses, over two launches in turn. Many cores wait for one credit as well, and nothing else keeps them from
+falling behind the reader core that returns it, which may have no work at all: credits have a slot for each round, so
+that none is written twice in a launch, and a barrier keeps launches apart.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from fusegen.plan.expr import Const, Sym, cdiv
+from fusegen.plan.expr import Const, Sym, cdiv, minimum
 from fusegen.plan.facts import Decision
-from fusegen.plan.ir import Buffer, HandOver, KernelPlan, Protocol, Purpose, SignalCover, SlotGroup
+from fusegen.plan.ir import BarrierCover, Buffer, HandOver, KernelPlan, Protocol, Purpose, SignalCover, SlotGroup
 from fusegen.plan.layout import Axis, Layout
 from fusegen.plan.passes.slots import access_to, cover_edges_of, every_rank, with_stages
 from fusegen.plan.stages import (
@@ -29,7 +30,8 @@ from fusegen.plan.stages import (
     Workers,
 )
 
-RANK, RANKS = Sym("rank"), Sym("ranks")
+RANK, RANKS, LAUNCH = Sym("rank"), Sym("ranks"), Sym("launch")
+BUFFER_NUM = Sym("BUFFER_NUM")
 TILE_STORED = 8
 """The one event id that a mix kernel uses: a tile has been stored. The compiler counts its own events from 0."""
 MAX_EVENTS = 16
@@ -39,28 +41,32 @@ def cover_counted(plan: KernelPlan, buffer: Buffer) -> KernelPlan:
     """Slots for a ring buffer that one stage of each rank writes and one stage of each rank reads."""
     (writer,) = (stage for stage in plan.stages if buffer.name in {access.region for access in stage.writes})
     (reader,) = (stage for stage in plan.stages if buffer.name in {access.region for access in stage.reads})
-    protocol = _protocol(writer.tasks)
     ready = SlotGroup(
         buffer.signal,
         Layout(
-            (Axis("ring", Sym("BUFFER_NUM")), *buffer.pieces),
+            (Axis("ring", BUFFER_NUM), *buffer.pieces),
             (("ring", "ready_ring"), ("source_rank", "ready_rank")),
         ),
         buffer.name,
         Purpose.READY,
-        protocol,
+        _ready_protocol(writer.tasks),
         resetters=(),
     )
     reader_core, reader_cores = reader.workers.base()
+    rounds = _rounds(writer.tasks)
     credit = SlotGroup(
         "credit",
         Layout(
-            (Axis("ring", Sym("BUFFER_NUM")), Axis("reader_rank", RANKS), Axis("reader_core", reader_cores)),
-            (("ring", "credit_ring"),),
+            (
+                Axis(rounds.name, rounds.extent + BUFFER_NUM),
+                Axis("reader_rank", RANKS),
+                Axis("reader_core", reader_cores),
+            ),
+            ((rounds.name, f"credit_{rounds.name}"),),
         ),
         buffer.name,
         Purpose.CREDIT,
-        protocol,
+        _credit_protocol(rounds),
         resetters=(reader.name,),
     )
     plan = replace(plan, slots=(*plan.slots, ready, credit))
@@ -68,7 +74,7 @@ def cover_counted(plan: KernelPlan, buffer: Buffer) -> KernelPlan:
     stages = {reader.name: _reader(reader, buffer, ready, credit, reader_core)}
     plan = with_stages(plan, stages)
     through = "announce" if writer.workers.engine is Engine.CUBE else None
-    plan = cover_edges_of(plan, buffer, SignalCover(ready.name, through), SignalCover(credit.name))
+    plan = cover_edges_of(plan, buffer, SignalCover(ready.name, through), SignalCover(credit.name), BarrierCover())
     return replace(plan, decisions=(*plan.decisions, *_decisions(plan, writer, reader)))
 
 
@@ -79,7 +85,10 @@ def _writer_side(plan: KernelPlan, writer: Stage, buffer: Buffer, ready: SlotGro
     readers = RANKS * credit.layout.axes[-1].extent
     zero = Const(0)
     free = credit.protocol.free or zero
-    wait = Wait(credit.name, Local(), (Sym("ring"), zero, zero), readers, free, buffer.name, Level.ROUND)
+    rounds = _rounds(writer.tasks)
+    # BUFFER_NUM rounds before; the first rounds look behind the last one.
+    before = (Sym(rounds.name) + rounds.extent) % (rounds.extent + BUFFER_NUM)
+    wait = Wait(credit.name, Local(), (before, zero, zero), readers, free, buffer.name, Level.ROUND)
     batched = plan.choices.announce == "batched"
     if writer.workers.engine is Engine.VECTOR:
         rank = access.place.rank if isinstance(access.place, Peer) else RANK
@@ -119,7 +128,7 @@ def _reader(stage: Stage, buffer: Buffer, ready: SlotGroup, credit: SlotGroup, c
     announce = Announce(
         credit.name,
         Sym("source"),
-        (Sym("ring"), RANK, core),
+        (Sym(_rounds(stage.tasks).name), RANK, core),
         credit.protocol.credit or Const(0),
         Level.ROUND,
         each=every_rank("source"),
@@ -128,25 +137,51 @@ def _reader(stage: Stage, buffer: Buffer, ready: SlotGroup, credit: SlotGroup, c
     return replace(stage, waits=(wait,), announces=(announce,))
 
 
-def _protocol(tasks: Tasks) -> Protocol:
-    """Use numbers over two launches in turn: a wait is released by the write of its own use and by no other."""
+def _rounds(tasks: Tasks) -> Axis:
     if tasks.round is None:
         raise ValueError("expected rounds: without them no slot is used twice")
-    uses, turn, ring = Sym("uses"), Sym("turn"), Sym("ring")
+    return tasks.round
+
+
+def _ready_protocol(tasks: Tasks) -> Protocol:
+    """Use numbers over two launches in turn: a wait is released by the write of its own use and by no other.
+
+    The next use cannot be announced before every reader core has returned its credit, which it does after its waits.
+    """
+    rounds = _rounds(tasks)
+    uses, turn = Sym("uses"), Sym("turn")
     definitions = (
-        Definition("uses", cdiv(tasks.round.extent - ring, Sym("BUFFER_NUM"))),
-        Definition("turn", Sym("launch") * uses + Sym(tasks.round.name) // Sym("BUFFER_NUM")),
+        Definition("uses", cdiv(rounds.extent - Sym("ring"), BUFFER_NUM)),
+        Definition("turn", LAUNCH * uses + Sym(rounds.name) // BUFFER_NUM),
     )
     return Protocol(
-        free=turn,
+        free=None,
         ready=turn + 1,
-        credit=(turn + 1) % (2 * uses),
+        credit=None,
         producer_definitions=definitions,
         consumer_definitions=definitions,
         reason=(
-            "The uses of a ring position are numbered over two launches, 0 to 2 * uses - 1, and then again. In use t\n"
-            "a writer waits until all credits are t, and ready becomes t + 1; a reader core that has read its share\n"
-            "sets its credit to t + 1, or to 0 after the last use. Nobody resets ready: many cores wait for one tile."
+            "The uses of a ring position are numbered over two launches, 0 to 2 * uses - 1, and then again: ready\n"
+            "becomes turn + 1. Nobody resets it, because many cores wait for one tile."
+        ),
+    )
+
+
+def _credit_protocol(rounds: Axis) -> Protocol:
+    """One value for a whole launch: the slots that the first rounds wait for, whose buffers are free, stay 0."""
+    free = minimum(Sym(rounds.name) // BUFFER_NUM, 1) * (LAUNCH + 1)
+    return Protocol(
+        free=free,
+        ready=LAUNCH + 1,
+        credit=LAUNCH + 1,
+        producer_definitions=(),
+        consumer_definitions=(),
+        reason=(
+            f"Value of a credit: launch + 1 = that reader core has read its share of the {rounds.name}. It is written\n"
+            "once in a launch: a core may return it before a slow writer looks, which must still find it. A writer\n"
+            f"waits for the credits of BUFFER_NUM {rounds.label} before; the first ones for slots behind the last, "
+            "which stay 0.\n"
+            "The barrier that closes a launch keeps launches apart."
         ),
     )
 
@@ -161,14 +196,14 @@ def _decisions(plan: KernelPlan, writer: Stage, reader: Stage) -> tuple[Decision
         ),
         Decision(
             "slot values",
-            "uses are numbered, over two launches in turn",
-            "a value differs from those of the uses around it, so that no wait is released by another use",
+            "uses of a ready slot are numbered, over two launches in turn; a credit slot is used once in a launch",
+            "no wait is released by another use, and no credit is overwritten before a slow writer has seen it",
             "1.3",
         ),
         Decision(
             "credit return",
             f"every core of {reader.name}, once a round, to every rank",
-            f"each ring position is reused, after {plan.buffer_num} {writer.tasks.label()} and by the next launch",
+            f"each ring position is reused, after {plan.buffer_num} {writer.tasks.label()}",
             "1.3",
         ),
         Decision(

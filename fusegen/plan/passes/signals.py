@@ -15,6 +15,7 @@ from fusegen.plan.expr import Const, Expr, Sym, cdiv
 from fusegen.plan.facts import Decision
 from fusegen.plan.ir import (
     SLOT_WORDS,
+    BarrierCover,
     Buffer,
     KernelPlan,
     Protocol,
@@ -69,9 +70,14 @@ def _program(plan: KernelPlan) -> tuple[Node, ...]:
         roles = range(plan.launch.roles)
         groups = tuple(tuple(s for s in plan.stages if s.workers.selection == Role(i, len(roles))) for i in roles)
         nodes = tuple(When(role, None, _in_rounds(stages)) for role, stages in enumerate(groups))
-    if any(buffer.ring is None for buffer in plan.buffers):
+    if _needs_closing(plan):
         nodes = (*nodes, Barrier(CLOSE_WHOLE))
     return nodes
+
+
+def _needs_closing(plan: KernelPlan) -> bool:
+    """True when nothing but a barrier keeps the next launch from what this one still reads."""
+    return any(edge.across_launches and isinstance(edge.cover, BarrierCover) for edge in plan.edges)
 
 
 def _in_rounds(stages: tuple[Stage, ...]) -> tuple[Node, ...]:
@@ -158,7 +164,7 @@ def _cover_arrivals(plan: KernelPlan, buffer: Buffer) -> KernelPlan:
             wait = Wait(group.name, Local(), piece.first, piece.count, protocol.ready, buffer.name, level)
             stages[stage.name] = replace(stage, waits=(*stage.waits, wait))
     plan = with_stages(replace(plan, slots=(*plan.slots, group)), stages)
-    plan = cover_edges_of(plan, buffer, SignalCover(group.name), None)
+    plan = cover_edges_of(plan, buffer, SignalCover(group.name), BarrierCover())
     decision = Decision(
         f"slots of {buffer.name}",
         "[" + ", ".join(axis.name for axis in buffer.pieces) + "], set once in a launch, never reset",
@@ -204,11 +210,13 @@ def _announcing(plan: KernelPlan) -> Decision:
 
 
 def _close(plan: KernelPlan) -> Decision:
-    if any(buffer.ring is None for buffer in plan.buffers):
+    if _needs_closing(plan):
         return Decision(
             "launch close",
             "a barrier after the last tile",
-            "the next launch writes regions whose readers return no credit",
+            "the next launch uses slots again that are used once in a launch"
+            if plan.is_mix
+            else "the next launch writes regions whose readers return no credit",
             "2.1",
         )
     return Decision(

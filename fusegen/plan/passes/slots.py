@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeAlias
 
 from fusegen.plan.expr import Const, Sym
 from fusegen.plan.ir import BarrierCover, Buffer, EdgeKind, KernelPlan, SignalCover
 from fusegen.plan.stages import Access, Each, Piece, Stage
+
+Cover: TypeAlias = BarrierCover | SignalCover
 
 
 def access_to(stage: Stage, buffer: Buffer) -> tuple[Access, Piece]:
@@ -22,13 +25,18 @@ def with_stages(plan: KernelPlan, stages: dict[str, Stage]) -> KernelPlan:
     return replace(plan, stages=tuple(stages.get(stage.name, stage) for stage in plan.stages))
 
 
-def cover_edges_of(plan: KernelPlan, buffer: Buffer, forward: SignalCover, backward: SignalCover | None) -> KernelPlan:
-    """The buffer's edges with their covers; without a backward cover the closing barrier orders the next launch."""
+def cover_edges_of(
+    plan: KernelPlan, buffer: Buffer, forward: Cover, within: Cover, across: Cover | None = None
+) -> KernelPlan:
+    """The buffer's edges with their covers: of tiles that are ready, and of the buffer that is free again.
+
+    within, across   in the same launch, and in the next one; the same if not given
+    """
     edges = []
     for edge in plan.edges:
         if edge.buffer == buffer.name:
-            cover = forward if edge.kind is EdgeKind.FORWARD else backward or BarrierCover()
-            edge = replace(edge, cover=cover)
+            backward = across if across and edge.across_launches else within
+            edge = replace(edge, cover=forward if edge.kind is EdgeKind.FORWARD else backward)
         edges.append(edge)
     return replace(plan, edges=tuple(edges))
 

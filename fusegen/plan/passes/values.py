@@ -33,8 +33,10 @@ def value_defects(plan: KernelPlan) -> Iterator[str]:
         match group.purpose:
             case Purpose.TILE:
                 yield from _tile_defects(plan, group)
-            case Purpose.READY | Purpose.CREDIT:
+            case Purpose.READY:
                 yield from _counted_defects(plan, group)
+            case Purpose.CREDIT:
+                yield from _credit_defects(plan, group)
             case Purpose.ARRIVED:
                 yield from _arrival_defects(group)
 
@@ -88,18 +90,43 @@ def _tile_defects(plan: KernelPlan, group: SlotGroup) -> Iterator[str]:
 
 
 def _counted_defects(plan: KernelPlan, group: SlotGroup) -> Iterator[str]:
-    """Slots that only writers or only readers write: values follow each other and never repeat at once."""
+    """Slots that only writers write: values never repeat at once, nor within a launch."""
     for blocks in relative_rounds(plan.buffer_num):
-        uses = [use for launch in range(LAUNCHES) for use in _uses(plan, group, blocks, launch)]
-        readies, frees = [use.ready for use in uses], [use.free for use in uses]
-        if [0, *(use.credit for use in uses)][:-1] != frees:
-            yield f"slots {group.name}: credits are not what the next uses wait for, {frees}"
+        readies = [use.ready for launch in range(LAUNCHES) for use in _uses(plan, group, blocks, launch)]
         if any(before == after for before, after in zip([0, *readies], readies)):  # noqa: B905  pairs of neighbours
             yield f"slots {group.name}: a use is ready with the value of the use before: {readies}"
-        each = len(uses) // LAUNCHES
+        each = len(readies) // LAUNCHES
         for launch in range(LAUNCHES):
             if len(set(readies[launch * each : (launch + 1) * each])) != each:
                 yield f"slots {group.name}: two uses of one launch are ready with the same value: {readies}"
+
+
+def _credit_defects(plan: KernelPlan, group: SlotGroup) -> Iterator[str]:
+    """Slots that many cores wait for: written at most once in a launch, with the value that is waited for."""
+    waiter, wait = next((s, each) for s in plan.stages for each in s.waits if each.slots == group.name)
+    announce = next(each for s in plan.stages for each in s.announces if each.slots == group.name)
+    axis = _round_axis(waiter)
+    for rounds in relative_rounds(plan.buffer_num):
+        slots: dict[int, int] = {}
+        for launch in range(LAUNCHES):
+            names = [
+                {"BUFFER_NUM": plan.buffer_num, axis.name: each, "launch": launch % 2, **_extent(axis, rounds)}
+                for each in range(rounds)
+            ]
+            written = [(evaluate(announce.first[0], each), evaluate(announce.value, each)) for each in names]
+            after = {**slots, **dict(written)}
+            if len(dict(written)) != rounds:
+                yield f"slots {group.name}: a slot is written twice in a launch of {rounds} rounds: {written}"
+            for each in names:
+                slot, value = evaluate(wait.first[0], each), evaluate(wait.value, each)
+                released = [round for round, (other, _) in enumerate(written) if other == slot]
+                if after.get(slot, 0) != value or (released and slots.get(slot, 0) == value):
+                    yield f"slots {group.name}: nothing but its credit must release round {each[axis.name]}: {value}"
+                if any(round > each[axis.name] - plan.buffer_num for round in released):
+                    yield f"slots {group.name}: round {each[axis.name]} waits for the credit of a later one"
+                if each[axis.name] >= plan.buffer_num and not released:
+                    yield f"slots {group.name}: round {each[axis.name]} waits for no credit"
+            slots = after
 
 
 def _arrival_defects(group: SlotGroup) -> Iterator[str]:
