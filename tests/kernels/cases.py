@@ -12,6 +12,7 @@ from fusegen.project import packaged_templates
 from fusegen.render.environment import render
 from fusegen.sim import RunResult, run_module
 from fusegen.sim.events import Observer
+from fusegen.sim.findings import Finding, UdmaRule
 from tests.kernels.schedules import schedule
 from tests.plan.plans import MIX, spec_for
 
@@ -106,13 +107,21 @@ def run(
     )
 
 
-def assert_clean(result: RunResult, *, exact: bool) -> None:
-    """No findings; wrong values would be one. What is moved and not computed keeps every bit."""
-    assert result.findings == ()
-    assert result.ok
+def assert_clean(result: RunResult, *, exact: bool, split_blocks: bool = False) -> None:
+    """No findings; wrong values would be one. What is moved and not computed keeps every bit.
+
+    split_blocks   small tiles make the blocks that UDMA moves between two barriers small as well: those may be found
+    """
+    findings = [each for each in result.findings if not (split_blocks and is_split_block(each))]
+    assert [str(each) for each in findings] == []
     assert result.max_abs_err is not None
     if exact:
         assert result.max_abs_err == 0.0
+
+
+def is_split_block(finding: Finding) -> bool:
+    """True for the advice to move several small blocks as a large one."""
+    return isinstance(finding, UdmaRule) and finding.rule == "whole block"
 
 
 def moves_only(pattern: str) -> bool:
