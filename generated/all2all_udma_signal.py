@@ -37,7 +37,8 @@ WATCHDOG_SECONDS = 60.0
 TOLERANCE = 0.0  # data is moved, not computed: bit-exact
 
 
-@triton.jit
+# Sizes and ranks must not become constants: with each new one the kernel would be compiled again.
+@triton.jit(do_not_specialize=["rank", "ranks", "launch", "S", "H", "D"])
 def all2all_kernel(
     a_ptr,  # [S, ranks * H, D], of this rank, contiguous rows
     c_ptr,  # [ranks * S, H, D], of this rank, contiguous rows
@@ -460,7 +461,7 @@ def launch(
         BUFFER_NUM=BUFFER_NUM,
         ELEMENT_BYTES=ELEMENT_BYTES,
         SLOT_WORDS=SLOT_WORDS,
-        multibuffer=True,  # the next tile is loaded while this one is stored
+        multibuffer=True,  # the next tiles are loaded while these are stored
     )
     return c if out is c else c.copy_(out)
 

@@ -55,7 +55,8 @@ def gemm_swizzle(index, rows, columns, OFFSET: tl.constexpr):
     return row, group * OFFSET + inside % width
 
 
-@triton.jit
+# Sizes and ranks must not become constants: with each new one the kernel would be compiled again.
+@triton.jit(do_not_specialize=["rank", "ranks", "M", "N", "K"])
 def allgather_gemm_kernel(
     a_ptr,  # [M, K], of this rank, contiguous
     b_ptr,  # [K, N], of this rank, contiguous columns where B_TURNED, else rows
@@ -360,7 +361,7 @@ def launch(
         ELEMENT_BYTES=ELEMENT_BYTES,
         SWIZZLE_OFFSET=SWIZZLE_OFFSET,
         B_TURNED=b_turned,
-        multibuffer=True,  # the next tile is loaded while this one is stored
+        multibuffer=True,  # the next tiles are loaded while these are multiplied
         enable_auto_bind_sub_block=False,  # the kernel shares work out among vector cores itself
     )
     return c if out is c else c.copy_(out)

@@ -41,7 +41,8 @@ WATCHDOG_SECONDS = 60.0
 TOLERANCE = 0.002  # relative and absolute; float16 rounds what each rank adds, and the sum
 
 
-@triton.jit
+# Sizes and ranks must not become constants: with each new one the kernel would be compiled again.
+@triton.jit(do_not_specialize=["rank", "ranks", "M", "N", "K"])
 def gemm_reduce_scatter_kernel(
     a_ptr,  # [M, K], of this rank, contiguous columns where A_TURNED, else rows
     b_ptr,  # [K, N], of this rank, contiguous columns where B_TURNED, else rows
@@ -356,7 +357,7 @@ def launch(
         BUFFER_NUM=BUFFER_NUM,
         A_TURNED=a_turned,
         B_TURNED=b_turned,
-        multibuffer=True,  # the next tile is loaded while this one is stored
+        multibuffer=True,  # the next tiles are loaded while these are multiplied
         enable_auto_bind_sub_block=False,  # the kernel shares work out among vector cores itself
     )
     return c if out is c else c.copy_(out)

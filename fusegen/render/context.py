@@ -156,13 +156,14 @@ class NodeView:
 
 @dataclass(frozen=True, slots=True)
 class KernelView:
-    """The kernel: parameters, names defined from the shape, and the program.
+    """The kernel: parameters (`general` ones never become constants), names defined from the shape, and the program.
 
     helpers   device functions that it calls: gemm_swizzle, comm_swizzle
     """
 
     name: str
     parameters: tuple[Parameter, ...]
+    general: tuple[str, ...]
     constants: tuple[str, ...]
     roles: int
     role_comment: str

@@ -67,6 +67,12 @@ def _kernel_view(plan: KernelPlan) -> KernelView:
     return KernelView(
         name=f"{plan.pattern}_kernel",
         parameters=tuple(_parameters(plan)),
+        general=(
+            "rank",
+            "ranks",
+            *(("launch",) if plan.host.numbers_launch else ()),
+            *(d.name for d in plan.dimensions),
+        ),
         constants=(*(name for name, _ in plan.constants), *(t.turned for t in plan.tensors if t.turned)),
         roles=plan.launch.roles,
         role_comment=_role_comment(plan),

@@ -92,7 +92,7 @@ def compose(name: str, spec: AllGatherGemm) -> KernelPlan:
         TensorRole.OUTPUT,
         out_dtype(spec),
     )
-    tensors = (_rows(spec, contiguous=udma), weights(spec), *bias(spec), c)
+    tensors = (_rows(spec, contiguous=udma), weights(spec, cube_adds_bias=spec.bias), *bias(spec), c)
     plan = replace(plan, tensors=tensors)
     return _udma(plan, spec) if udma else _mte(plan, spec)
 

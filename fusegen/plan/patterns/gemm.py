@@ -10,6 +10,7 @@ from fusegen.plan.patterns.parts import base_plan, rounded, summed
 from fusegen.plan.stages import AllCores, Definition, Engine, Grid, TileAxis, VectorCores, Workers
 from fusegen.plan.swizzle import RowMajor, Zigzag
 from fusegen.spec import AllGatherGemm, Gemm, GemmAllReduce, GemmReduceScatter
+from fusegen.targets import target
 
 M, N, K = Sym("M"), Sym("N"), Sym("K")
 BLOCK_M, BLOCK_N, BLOCK_K = Sym("BLOCK_M"), Sym("BLOCK_N"), Sym("BLOCK_K")
@@ -50,10 +51,15 @@ def panels(rows: Expr) -> tuple[Definition, ...]:
     )
 
 
-def weights(spec: Gemm) -> Tensor:
-    """B [K, N] on one rank."""
-    axes, strides = (Axis("k", K), Axis("n", N)), ("stride_bk", "stride_bn")
-    return Tensor("b", axes, strides, TensorRole.INPUT, spec.dtype, turned="B_TURNED")
+def weights(spec: Gemm, *, cube_adds_bias: bool = False) -> Tensor:
+    """B [K, N] on one rank.
+
+    Where the cube core of the 910B family adds a bias, its compiler forgets that B was to be turned: rows must be dense.
+    """
+    axes = (Axis("k", K), Axis("n", N))
+    if cube_adds_bias and target(spec.target).family == "910B":
+        return Tensor("b", axes, ("stride_bk",), TensorRole.INPUT, spec.dtype)
+    return Tensor("b", axes, ("stride_bk", "stride_bn"), TensorRole.INPUT, spec.dtype, turned="B_TURNED")
 
 
 def bias(spec: Gemm, role: TensorRole = TensorRole.INPUT) -> tuple[Tensor, ...]:
