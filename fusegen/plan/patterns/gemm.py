@@ -54,7 +54,7 @@ def panels(rows: Expr) -> tuple[Definition, ...]:
 def weights(spec: Gemm, *, cube_adds_bias: bool = False) -> Tensor:
     """B [K, N] on one rank.
 
-    Where the cube core of the 910B family adds a bias, its compiler forgets that B was to be turned: rows must be dense.
+    Where the cube core of the 910B family adds a bias, its compiler forgets to turn B: rows must be dense.
     """
     axes = (Axis("k", K), Axis("n", N))
     if cube_adds_bias and target(spec.target).family == "910B":
