@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from fusegen.plan import KernelPlan
 from fusegen.plan.expr import Const, Expr, Sym, cdiv, minimum
 from fusegen.plan.facts import Dimension, Tolerance
-from fusegen.plan.ir import Allocation, Definition, Host, Launch, LaunchKind, SlotGroup, Tensor, TensorRole
+from fusegen.plan.ir import Allocation, Host, Launch, LaunchKind, SlotGroup, Tensor, TensorRole
 from fusegen.plan.layout import Axis, Layout
+from fusegen.plan.stages import Definition
 from fusegen.project import packaged_templates
 from fusegen.render.context import Line
 from fusegen.render.environment import environment

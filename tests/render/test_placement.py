@@ -16,11 +16,14 @@ from fusegen.render.environment import render
 from tests.plan.defects import without_scopes
 from tests.plan.plans import MIX, choice_id, every_choice, plan_for
 
-CHOICES = [
+ALL = [(pattern, choice) for pattern in MIX for choice in every_choice(pattern)]
+CHOICES = [pytest.param(pattern, choice, id=f"{pattern}-{choice_id(choice)}") for pattern, choice in ALL]
+HANDED = [
     pytest.param(pattern, choice, id=f"{pattern}-{choice_id(choice)}")
-    for pattern in MIX
-    for choice in every_choice(pattern)
+    for pattern, choice in ALL
+    if pattern != "allgather_gemm" and choice["sync"] == "signal"
 ]
+"""Kernels in which the cube core writes what other ranks read."""
 SCOPED = {"wait", "notify", "fence", "symm_at", "consume_token", "putmem", "dot", "load", "store", "atomic_add"}
 """Calls that only one core type may execute: what is outside of scopes runs on the cube core and the vector cores."""
 
@@ -133,9 +136,6 @@ def test_what_would_be_wrong_without_scopes_is_found(pattern: str, choice: dict[
     assert any("dot(" in fault for fault in faults)
     handed = choice["sync"] == "signal" and pattern != "allgather_gemm"
     assert any("sync_block_wait" in fault for fault in faults) == handed
-
-
-HANDED = [case for case in CHOICES if case.values[0] != "allgather_gemm" and case.values[1]["sync"] == "signal"]
 
 
 @pytest.mark.parametrize(("pattern", "choice"), HANDED)
