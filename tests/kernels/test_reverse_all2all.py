@@ -16,6 +16,7 @@ from tests.plan.plans import plan_of
 SMALL_TILE = {"s": 16, "d": 16}
 """Small tiles give small shapes many blocks, so that rings come round and tails are everywhere."""
 
+
 def run_of(folder: Path, changes: dict[str, Any], **conditions: Any) -> RunResult:
     """Render the base spec with some fields changed, and run it."""
     module = folder / "kernel.py"
