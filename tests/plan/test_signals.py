@@ -16,8 +16,8 @@ from fusegen.plan.expr import Const, Sym, evaluate
 from fusegen.plan.ir import Purpose, SignalCover
 from fusegen.plan.stages import Access, Announce, Kind, Level, Local, Peer, Stage, Wait
 from fusegen.plan.tasks import reads_sources
+from tests.plan.orders import SPLIT, cases, plan_with, walks
 from tests.plan.plans import plan_for
-from tests.plan.test_work_loop import SPLIT, cases, plan_with, walks
 from tests.plan.walking import Values, Walk, box, slot_number
 
 
