@@ -41,20 +41,19 @@ class Walk:
         """The extent of an axis."""
         return evaluate(extent, self.values())
 
-    def visits(self, stage: Stage) -> Iterator[Values]:
-        """Every tile that the stage's cores visit, core by core, with the names that are in reach there."""
+    def turns(self, stage: Stage) -> Iterator[Values]:
+        """Every round of every core that takes part in the stage; one for all rounds where these are merged."""
         tasks = stage.tasks
         values = self.values(stage)
         if tasks.round is None or tasks.merged_rounds:
-            yield from self._of_cores(stage, values)
+            yield from self._cores(stage, values)
             return
         for position in range(evaluate(tasks.round.extent, values)):
             inside = {**values, tasks.round.name: position}
             _define(inside, round_definitions(self.plan, stage))
-            yield from self._of_cores(stage, inside)
+            yield from self._cores(stage, inside)
 
-    def _of_cores(self, stage: Stage, values: Values) -> Iterator[Values]:
-        loop = work_loop(self.plan, stage)
+    def _cores(self, stage: Stage, values: Values) -> Iterator[Values]:
         name, count = stage.workers.base()
         selected = stage.workers.count(self.conditions.cores)
         for core in range(selected):
@@ -64,6 +63,12 @@ class Walk:
                 continue
             if isinstance(part, Rest) and core < evaluate(part.count, own):
                 continue
+            yield own
+
+    def visits(self, stage: Stage) -> Iterator[Values]:
+        """Every tile that the stage's cores visit, core by core, with the names that are in reach there."""
+        loop = work_loop(self.plan, stage)
+        for own in self.turns(stage):
             works = range(evaluate(loop.core, own), evaluate(loop.total, own), evaluate(loop.cores, own))
             for work in works:
                 item = {**own, "work": work}
