@@ -157,7 +157,8 @@ def _gemm(plan: KernelPlan, stage: Stage) -> Iterator[Fault]:
         fit = 1 << (most.bit_length() - 1) if most else 0
         yield Fault(
             "tile.k",
-            f"two {plan.dtype} tiles each of A and B{beside} in the {plan.target.l1_bytes // KIB} KiB L1 of {plan.target.name}",
+            f"two {plan.dtype} tiles each of A and B{beside} in the {plan.target.l1_bytes // KIB} KiB L1 of "
+            f"{plan.target.name}",
             f"{m} x {k} and {k} x {n} twice{f', {n} more' if bias else ''}: {-(-inputs // KIB)} KiB",
             f"with tile.m {m} and tile.n {n}, tile.k can be at most {fit}" if fit >= 16 else "lower tile.m or tile.n",
         )
