@@ -55,7 +55,7 @@ GEMMS = (
     Condition(5, 1, (3, 19, 9), "starving"),
     Condition(6, 2, (9, 17, 15), "random", 1),
     Condition(7, 1, (5, 7, 17), "random", 2),
-    Condition(8, 2, (65, 9, 1), "starving", 1),
+    Condition(8, 2, (33, 9, 1), "starving", 1),
     Condition(16, 1, (19, 5, 3), "round-robin", 1),
     Condition(2, 12, (20, 8, 19), "starving", 2),
     Condition(1, 2, (49, 17, 16), "random", 5),
@@ -69,7 +69,7 @@ def comes_round(pattern: str, choice: dict[str, Any]) -> Condition:
     ranks = 2
     rows = (choice["buffer_num"] + 2) * TILE - 3
     rows *= ranks if pattern in SCATTERED else 1
-    rest = {("S", "H", "D"): (1, 17), ("M", "N"): (17,), ("M", "N", "K"): (17, 9)}[AXES[pattern]]
+    rest = {("S", "H", "D"): (1, 17), ("M", "N"): (17,), ("M", "N", "K"): (9, 9)}[AXES[pattern]]
     return Condition(ranks, 2 if len(rest) == 2 and "gemm" in pattern else 4, (rows, *rest))
 
 
