@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fusegen.plan import KernelPlan
-from fusegen.plan.evaluate import Conditions, all_values
+from fusegen.plan.evaluate import Conditions, all_values, of_round
 from fusegen.plan.expr import Expr, evaluate, substitute
 from fusegen.plan.stages import Access, Announce, Binding, Call, Definition, First, Rest, Stage, Wait
 from fusegen.plan.swizzle import rank_order, zigzag
@@ -40,6 +41,18 @@ class Walk:
     def extent(self, extent: Expr) -> int:
         """The extent of an axis."""
         return evaluate(extent, self.values())
+
+    def places(self, stage: Stage) -> Iterator[tuple[int, ...]]:
+        """Every position on the round, item and inner axes; the last round may have fewer items."""
+        tasks = stage.tasks
+        values = self.values(stage)
+        rounds = range(evaluate(tasks.round.extent, values)) if tasks.round else [None]
+        for position in rounds:
+            known = values if position is None else {**values, **of_round(tasks, values, position)}
+            first = () if position is None else (position,)
+            axes = (*tasks.items, *stage.inner)
+            for place in itertools.product(*(range(evaluate(axis.extent, known)) for axis in axes)):
+                yield (*first, *place)
 
     def turns(self, stage: Stage) -> Iterator[Values]:
         """Every round of every core that takes part in the stage; one for all rounds where these are merged."""
