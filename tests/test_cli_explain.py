@@ -69,12 +69,12 @@ def test_every_section_of_a_mix_kernel_is_printed() -> None:
         "partial ring 2 x row 512 x n 264 float16 270,336 540,672 gemm reduce",
         "backward reduce gemm partial 2 rounds slots credit",
         "forward gemm reduce partial same round slots ready through announce",
-        "gemm gemm_tiles the cube core of each AI core 20 8: tile_row 4 x block_n 2 8 one tile m 128 x n 256 x k 256",
+        "gemm gemm_tiles the cube core of each AI core 20 4: tile_row 2 x block_n 2 4 one tile m 128 x n 256 x k 256",
         "in the one round (panels)",
         "launch mix kernel on 20 AI cores, at least 1; 1 round, 0 barriers, 1 of 16 events",
-        "work gemm: 8 work items over tile_row, block_n, each with one tile; 8 tiles in a launch on each rank",
-        "occupancy 8 of 20 cores work (40%), 12 idle",
-        "reduce: 128 work items for 40 cores, 40 with work",
+        "work gemm: 4 work items over tile_row, block_n, each with one tile; 4 tiles in a launch on each rank",
+        "occupancy 4 of 20 cores work (20%), 16 idle",
+        "reduce: 64 work items for 40 cores, 40 with work",
     ):
         assert line in lines
 
@@ -88,11 +88,11 @@ def test_swizzle() -> None:
         {"work": 3, "core": 3, "round": 0, "tile": 0, "partner": 3},
         {"work": 4, "core": 4, "round": 0, "tile": 1, "partner": 1},
     ]
-    assert (swizzle["gemm"]["rows"], swizzle["gemm"]["columns"]) == (16, 2)
+    assert (swizzle["gemm"]["rows"], swizzle["gemm"]["columns"]) == (8, 2)
     assert swizzle["notes"] == []
     text = printed("allgather_gemm_mte_signal", "--swizzle", "--ranks", "4")
-    assert "communication of rank 0: 16 tiles x 4 ranks" in text
-    assert "GEMM: 16 tile rows of A x 2 tile columns of B" in text
+    assert "communication of rank 0: 8 tiles x 4 ranks" in text
+    assert "GEMM: 8 tile rows of A x 2 tile columns of B" in text
     assert "swizzle" not in document("allgather_gemm_mte_signal")
 
 

@@ -151,4 +151,4 @@ def spread(argument: str, strides: dict[str, tuple[str, ...]]) -> list[str]:
         return list(strides["c" if name == "out" else name])
     if argument.startswith("carried["):
         return [f"item_{ast.literal_eval(argument.removeprefix('carried[').removesuffix(']'))}"]
-    return [{"out": "c", "parity": "launch"}.get(argument, argument)]
+    return [{"out": "c", "phase": "launch"}.get(argument, argument)]

@@ -55,7 +55,7 @@ def test_arguments_are_as_many_as_parameters(name: str) -> None:
     expected = []
     for parameter in toy.parameters():
         parameter = parameter.removesuffix("_ptr").removesuffix(": tl.constexpr")
-        parameter = "parity" if parameter == "launch" else parameter
+        parameter = "phase" if parameter == "launch" else parameter
         stride = parameter.startswith("stride_")
         expected.append(parameter.removeprefix("stride_")[:-1] if stride else parameter)
     assert passed == expected
@@ -125,7 +125,7 @@ def test_what_the_output_holds_before_the_kernel() -> None:
 
 
 def test_modules_without_signals_have_no_slots() -> None:
-    assert "slot" not in TOYS["allreduce"].text()
+    assert "def slot_axes" not in TOYS["allreduce"].text()
     assert "def slot_axes(M: int, N: int, *, ranks: int, cores: int)" in TOYS["allgather"].text()
 
 
