@@ -54,6 +54,8 @@ def spec_for(pattern: str, **changes: Any) -> KernelSpec:
     common = {"dtype": "bfloat16", "transport": "mte", "sync": "signal", "watchdog": {"enabled": False}}
     fields = {"pattern": pattern, **common, **BASES[pattern], **changes}
     fields.setdefault("target", A5 if fields["transport"] == "udma" else A2)
+    if (fields["transport"], fields["sync"]) == ("udma", "barrier") and "pvalue" not in changes:
+        fields.pop("pvalue", None)  # all rows travel at once
     return PATTERNS[pattern].model_validate(fields)
 
 

@@ -99,7 +99,7 @@ def test_engines_of_the_host_library(pattern: str) -> None:
     [
         ("allgather", {"transport": "udma"}, 1),
         ("allgather", {"transport": "udma", "sync": "barrier", "roles": "shared", "buffer_num": 1}, 2),
-        ("all2all", {"transport": "udma", "sync": "barrier", "roles": "shared", "buffer_num": 1}, 3),
+        ("all2all", {"transport": "udma", "sync": "barrier", "roles": "shared", "buffer_num": 1}, 2),
         ("allgather_gemm", {"transport": "udma", "buffer_num": 1}, 1),
         ("allgather_gemm", {"transport": "udma", "sync": "barrier", "buffer_num": 1}, 2),
         ("gemm_allreduce", {}, 0),

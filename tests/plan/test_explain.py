@@ -35,11 +35,12 @@ def test_every_spec_can_be_explained_at_its_verification_points(name: str) -> No
 def test_two_slot_groups_of_one_buffer() -> None:
     found = explained(plan_from("gemm_allreduce_mte_signal"), 20, GEMM)
     words = (
-        "The uses of a ring position are numbered over two launches, 0 to 2 * uses - 1, and then again. In use t a "
-        "writer waits until all credits are t, and ready becomes t + 1; a reader core that has read its share sets its "
-        "credit to t + 1, or to 0 after the last use. Nobody resets ready: many cores wait for one tile."
+        "Uses of a ring position are numbered: 0 to 4 * uses - 1 over four launches, then again. In use t a writer core "
+        "with tiles waits until all credits are t, and sets ready to t + 1; a reader core that has read its share sets "
+        "its credit to t + 1. It can be one use ahead of the slowest writer, but not two, for it has waited for a tile "
+        "of each use: credits of even and of odd uses have slots of their own."
     )
-    assert found.slots == {"count": 192, "bytes": 192 * 64}
+    assert found.slots == {"count": 352, "bytes": 352 * 64}
     assert found.slot_groups == [
         {
             "name": "ready",
@@ -58,10 +59,10 @@ def test_two_slot_groups_of_one_buffer() -> None:
             "buffer": "partial",
             "purpose": "credit",
             "meaning": "a reader core has read its share of a round",
-            "axes": {"ring": 2, "reader_rank": 2, "reader_core": 40},
-            "count": 160,
-            "bytes": 160 * 64,
-            "values": {"free": "turn", "credit": "(turn + 1) % (2 * uses)"},
+            "axes": {"ring": 2, "parity": 2, "reader_rank": 2, "reader_core": 40},
+            "count": 320,
+            "bytes": 320 * 64,
+            "values": {"free": "turn", "credit": "(turn + 1) % (4 * uses)"},
             "values_in_words": words,
             "resetters": ["reduce"],
         },
@@ -121,16 +122,16 @@ def test_a_stage_of_a_mix_kernel() -> None:
         "workers": {"which": "both vector cores of each AI core, together", "count": 20},
         "tasks": {
             "round": {"panel": 1},
-            "axes": {"tile_row": 4, "block_n": 2},
+            "axes": {"tile_row": 2, "block_n": 2},
             "carried": {"tile_row": 1, "block_n": 1},
-            "per_round": 8,
-            "total": 8,
+            "per_round": 4,
+            "total": 4,
             "merged_rounds": False,
             "order": "zigzag, groups of 7 columns",
         },
         "inner": {},
         "tile": {},
-        "tiles": 8,
+        "tiles": 4,
         "reads": [],
         "writes": [],
         "waits": [],
@@ -161,7 +162,7 @@ def test_launches_of_both_kinds() -> None:
         "roles": {"gemm": 20, "announce": 20, "reduce": 40},
         "rounds": 1,
         "barriers": 0,
-        "events": {"used": [{"sender": "gemm", "receiver": "announce", "event": 0}], "available": 16},
+        "events": {"used": [{"sender": "gemm", "receiver": "announce", "event": 8}], "available": 16},
     }
     launch = explained(plan_from("all2all_udma_signal"), 8, ROWS).launch
     assert (launch["kind"], launch["minimum_cores"], launch["barriers"], launch["events"]["used"]) == (

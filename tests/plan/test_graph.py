@@ -31,7 +31,7 @@ flowchart LR
     buffer_partial -- "slots ready through announce, other ranks" --> stage_reduce
     stage_announce -- "slots ready" --> stage_reduce
     stage_reduce -. "partial is free, 2 rounds later and next launch: slots credit" .-> stage_gemm
-    stage_gemm == "event 0, after each tile" ==> stage_announce
+    stage_gemm == "event 8, after each tile" ==> stage_announce
 """
 
 

@@ -160,8 +160,8 @@ def test_both_loops_of_a_gemm_kernel_have_their_own_cores() -> None:
     result = visiting_of(plan, Conditions(2, 20, {"M": 130, "N": 264, "K": 72}))
     assert result.comm is not None
     assert result.gemm is not None
-    assert (result.comm.cores, result.comm.rounds, result.comm.tiles) == (40, 1, 16)
-    assert (result.gemm.cores, result.gemm.rows, result.gemm.columns) == (20, 8, 2)
+    assert (result.comm.cores, result.comm.rounds, result.comm.tiles) == (40, 1, 8)
+    assert (result.gemm.cores, result.gemm.rows, result.gemm.columns) == (20, 4, 2)
     assert result.notes == ()
 
 

@@ -209,7 +209,7 @@ def _udma(plan: KernelPlan, spec: AllGatherGemm) -> KernelPlan:
         replace(VECTORS, part=First(SENDERS)),
         Tasks("put_work", "total_put", None, (), Axis("shift", RANKS - 1, "other ranks")),
         Definition("target", (RANK + 1 + SHIFT) % RANKS, IN_TURN),
-        (TileAxis("m", PANEL * PANEL_ROWS, "panel_rows", M),),
+        (TileAxis("m", PANEL * PANEL_ROWS, "panel_rows", M) if signals else TileAxis("m", Const(0), "M", M),),
         reads=(Access("a", Local(), (first, Const(0))),),
         writes=(
             Access(

@@ -307,7 +307,7 @@ def _put(exchange: Exchange, others: Axis, *, signals: bool) -> Stage:
         Workers(Engine.VECTOR, AllCores(), First(SENDERS)),
         Tasks("put_work", "total_put", None, (), others),
         Definition("target", (RANK + 1 + SHIFT) % RANKS, IN_TURN),
-        (replace(rows, local=None),),
+        (replace(rows, local=None) if signals else TileAxis(rows.index, Const(0), exchange.rows.name, exchange.rows),),
         reads=(Access("a", Local(), start),),
         writes=(Access("landing", Peer(TARGET), (RANK, first, *rest), _block(exchange, RANK)),),
         inner=(exchange.blocks,) if signals else (),
