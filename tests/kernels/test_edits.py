@@ -80,12 +80,12 @@ def not_closed(text: str) -> str:
 
 
 CASES: dict[str, Case] = {
-    "credit return": Case(GATHER, without("dl.notify(credit_ptr"), {"Deadlock"}, "credit", RING),
-    "credit return of sums": Case(SCATTER, without("dl.notify(credit_ptr"), {"Deadlock"}, "credit", SCATTERED),
+    "credit return": Case(GATHER, without("dl.notify(credit + slot"), {"Deadlock"}, "credit", RING),
+    "credit return of sums": Case(SCATTER, without("dl.notify(credit + slot"), {"Deadlock"}, "credit", SCATTERED),
     "ready notify": Case(GATHER, without("dl.notify(ready_ptr"), {"Deadlock"}, "ready_ptr", RING),
     "ready notify of sums": Case(REDUCE, without("dl.notify(ready_ptr"), {"Deadlock"}, "ready_ptr", RING),
     "ready wait": Case(
-        GATHER, both(without("token = dl.wait(ready_ptr"), replaced(NO_WAIT)), WRONG, "", SKEWED, seeds=4
+        GATHER, both(without("token = dl.wait(ready_ptr + slot"), replaced(NO_WAIT)), WRONG, "", SKEWED, seeds=4
     ),
     "credit wait": Case(
         GATHER,
@@ -103,7 +103,6 @@ CASES: dict[str, Case] = {
         Condition(2, 2, (9, 17, 9), "starving", 3),
         seeds=4,
     ),
-    "closing barrier": Case(SCATTER, not_closed, {"Deadlock"}, "", Condition(3, 1, (20, 9, 9), "starving"), seeds=2),
     "closing barrier of transfers": Case(
         "reverse_all2all", not_closed, {"Deadlock", *WRONG}, "", UDMA, UDMA_CHOICE, seeds=8
     ),

@@ -70,7 +70,7 @@ def test_peer_memory_with_the_users_strides_gives_wrong_values(tmp_path: Path, s
     text = render(plan_of(sync=sync, tile=SMALL_TILE), packaged_templates())
     assert "rows[:, None] * peer_row" in text
     module = tmp_path / "kernel.py"
-    module.write_text(text.replace("rows[:, None] * peer_row", "rows[:, None] * stride_cs"))
+    module.write_text(text.replace("rows[:, None] * peer_row", "rows[:, None] * stride_as"))
     conditions = {"ranks": 2, "cores": 4, "shape": {"S": 35, "H": 2, "D": 20}}
     assert_exact(run_module(module, launches=1, **conditions))  # type: ignore[arg-type]
     assert not run_module(module, launches=2, **conditions).ok  # type: ignore[arg-type]
