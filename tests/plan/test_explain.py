@@ -37,8 +37,8 @@ def test_two_slot_groups_of_one_buffer() -> None:
     words = (
         "Uses of a ring position are numbered: 0 to 4 * uses - 1 over four launches, then again. In use t a writer "
         "core with tiles waits until all credits are t, and sets ready to t + 1; a reader core that has read its share "
-        "sets its credit to t + 1. It can be one use ahead of the slowest writer, but not two, for it has waited for a tile "
-        "of each use: credits of even and of odd uses have slots of their own."
+        "sets its credit to t + 1. It can be one use ahead of the slowest writer, but not two, for it has waited for a "
+        "tile of each use: credits of even and of odd uses have slots of their own."
     )
     assert found.slots == {"count": 352, "bytes": 352 * 64}
     assert found.slot_groups == [
