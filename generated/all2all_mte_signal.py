@@ -48,7 +48,8 @@ def comm_swizzle(position, tile, ranks, SPLIT: tl.constexpr):
     return (product % ranks + product // ranks + tile) % ranks
 
 
-@triton.jit
+# Sizes and ranks must not become constants: with each new one the kernel would be compiled again.
+@triton.jit(do_not_specialize=["rank", "ranks", "S", "H", "D"])
 def all2all_kernel(
     a_ptr,  # [S, ranks * H, D], of this rank, contiguous rows
     c_ptr,  # [ranks * S, H, D], of this rank, contiguous rows
@@ -129,7 +130,7 @@ def all2all_kernel(
             uses = tl.cdiv(blocks_s - ring, BUFFER_NUM)
             item = work % block_work // ranks
             shift = comm_swizzle(work % ranks, item, ranks, NPU_SPLIT)
-            # In the order in which the other ranks count their targets: own tile first, then the rank before.
+            # In the order in which the other ranks count their targets.
             source = (rank + ranks - shift) % ranks
             first_h = item // items_block_d * item_h
             first_block_d = item % items_block_d * item_block_d
@@ -393,7 +394,7 @@ def launch(
         BUFFER_NUM=BUFFER_NUM,
         NPU_SPLIT=NPU_SPLIT,
         SLOT_WORDS=SLOT_WORDS,
-        multibuffer=True,  # the next tile is loaded while this one is stored
+        multibuffer=True,  # the next tiles are loaded while these are stored
     )
     return c if out is c else c.copy_(out)
 

@@ -57,10 +57,11 @@ def gemm_swizzle(index, rows, columns, OFFSET: tl.constexpr):
     return row, group * OFFSET + inside % width
 
 
-@triton.jit
+# Sizes and ranks must not become constants: with each new one the kernel would be compiled again.
+@triton.jit(do_not_specialize=["rank", "ranks", "M", "N", "K"])
 def allgather_gemm_kernel(
     a_ptr,  # [M, K], of this rank, contiguous rows
-    b_ptr,  # [K, N], of this rank, contiguous columns where B_TURNED, else rows
+    b_ptr,  # [K, N], of this rank, contiguous rows
     bias_ptr,  # [N], of this rank, contiguous, float32
     c_ptr,  # [ranks * M, N], of this rank, contiguous rows
     gathered_ptr,  # symmetric [BUFFER_NUM, ranks, panel_rows, K]
@@ -71,7 +72,6 @@ def allgather_gemm_kernel(
     K,  # columns of A on one rank
     stride_am,
     stride_bk,
-    stride_bn,
     stride_cm,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
@@ -81,7 +81,6 @@ def allgather_gemm_kernel(
     PVALUE: tl.constexpr,
     BUFFER_NUM: tl.constexpr,
     SWIZZLE_OFFSET: tl.constexpr,
-    B_TURNED: tl.constexpr,
 ):
     core = tl.program_id(0)
     cores = tl.num_programs(0)
@@ -91,17 +90,19 @@ def allgather_gemm_kernel(
     vector_cores = 2 * cores
     panel_rows = PVALUE * BLOCK_M
     panels = tl.cdiv(M, panel_rows)
+    tiles_m = tl.cdiv(M, BLOCK_M)
     blocks_n = tl.cdiv(N, BLOCK_N)
     tile_comm_rows = BLOCK_M // COMM_ROWS
     comm_blocks_k = tl.cdiv(K, COMM_COLUMNS)
     blocks_k = tl.cdiv(K, BLOCK_K)
-    push_work = PVALUE * tile_comm_rows * comm_blocks_k * ranks
-    gemm_work = PVALUE * blocks_n * ranks
     gathered_rank = panel_rows * K
     gathered_ring = ranks * gathered_rank
 
     for panel in range(panels):
         ring = panel % BUFFER_NUM
+        panel_tiles = tl.minimum(tiles_m - panel * PVALUE, PVALUE)
+        push_work = panel_tiles * tile_comm_rows * comm_blocks_k * ranks
+        gemm_work = panel_tiles * blocks_n * ranks
         with al.scope(core_mode="vector"):
             for work in range(vector_core, push_work, vector_cores):
                 item = work // ranks
@@ -124,10 +125,10 @@ def allgather_gemm_kernel(
         libshmem_device.barrier_all()
         with al.scope(core_mode="cube"):
             for work in range(core, gemm_work, cores):
-                row, block_n = gemm_swizzle(work, ranks * PVALUE, blocks_n, SWIZZLE_OFFSET)
+                row, block_n = gemm_swizzle(work, ranks * panel_tiles, blocks_n, SWIZZLE_OFFSET)
                 # The own rows first: they are there before those of any other rank.
-                source = (rank + row // PVALUE) % ranks
-                tile_row = row % PVALUE
+                source = (rank + row // panel_tiles) % ranks
+                tile_row = row % panel_tiles
                 row_in_panel = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)
                 m = panel * panel_rows + row_in_panel
                 n = block_n * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -141,14 +142,8 @@ def allgather_gemm_kernel(
                     gathered_tile = tl.load(
                         gathered_ptr + gathered_offset, mask=(m < M)[:, None] & (k < K)[None, :], other=0.0
                     )
-                    if B_TURNED:
-                        b_offset = n[:, None] * stride_bn + k[None, :] * stride_bk
-                        b_tile = tl.trans(
-                            tl.load(b_ptr + b_offset, mask=(n < N)[:, None] & (k < K)[None, :], other=0.0)
-                        )
-                    else:
-                        b_offset = k[:, None] * stride_bk + n[None, :] * stride_bn
-                        b_tile = tl.load(b_ptr + b_offset, mask=(k < K)[:, None] & (n < N)[None, :], other=0.0)
+                    b_offset = k[:, None] * stride_bk + n[None, :]
+                    b_tile = tl.load(b_ptr + b_offset, mask=(k < K)[:, None] & (n < N)[None, :], other=0.0)
                     acc = tl.dot(gathered_tile, b_tile, acc)
                 mask = (m < M)[:, None] & (n < N)[None, :]
                 c_offset = (source * M + m)[:, None] * stride_cm + n[None, :]
@@ -303,12 +298,6 @@ def _with_dense_rows(tensor: torch.Tensor) -> torch.Tensor:
     return tensor if _has_dense_rows(tensor) else tensor.contiguous()
 
 
-def _oriented(matrix: torch.Tensor) -> tuple[torch.Tensor, bool]:
-    """A matrix with dense rows or dense columns, copied if it has neither, and whether it is the columns."""
-    turned = not _has_dense_rows(matrix) and matrix.stride(-2) == 1
-    return matrix if turned else _with_dense_rows(matrix), turned
-
-
 def launch(
     a: torch.Tensor,
     b: torch.Tensor,
@@ -320,7 +309,7 @@ def launch(
     """Enqueue the kernel on the current stream and return `c`. Every rank must launch.
 
     a     [M, K], any strides, copied unless rows are contiguous
-    b     [K, N], any strides, copied unless rows or columns are contiguous
+    b     [K, N], any strides, copied unless rows are contiguous
     bias  [N], any strides, copied unless contiguous
     c     [ranks * M, N], any strides, copied unless rows are contiguous; where to write, a new tensor if not given
 
@@ -339,7 +328,7 @@ def launch(
     if 0 in workspace.shape:
         return c.copy_(bias.expand(c.shape))
     a = _with_dense_rows(a)
-    b, b_turned = _oriented(b)
+    b = _with_dense_rows(b)
     bias = bias.to(torch.float32).contiguous()
     out = c if _has_dense_rows(c) else torch.empty_like(c, memory_format=torch.contiguous_format)
     workspace.launches += 1
@@ -355,7 +344,7 @@ def launch(
         N,
         K,
         *a.stride()[:-1],
-        *b.stride(),
+        *b.stride()[:-1],
         *out.stride()[:-1],
         BLOCK_M=BLOCK_M,
         BLOCK_N=BLOCK_N,
@@ -365,8 +354,7 @@ def launch(
         PVALUE=PVALUE,
         BUFFER_NUM=BUFFER_NUM,
         SWIZZLE_OFFSET=SWIZZLE_OFFSET,
-        B_TURNED=b_turned,
-        multibuffer=True,  # the next tile is loaded while this one is stored
+        multibuffer=True,  # the next tiles are loaded while these are multiplied
         enable_auto_bind_sub_block=False,  # the kernel shares work out among vector cores itself
     )
     return c if out is c else c.copy_(out)

@@ -58,17 +58,18 @@ def gemm_swizzle(index, rows, columns, OFFSET: tl.constexpr):
     return row, group * OFFSET + inside % width
 
 
-@triton.jit
+# Sizes and ranks must not become constants: with each new one the kernel would be compiled again.
+@triton.jit(do_not_specialize=["rank", "ranks", "launch", "M", "N", "K"])
 def allgather_gemm_kernel(
     a_ptr,  # [M, K], of this rank, contiguous rows
     b_ptr,  # [K, N], of this rank, contiguous columns where B_TURNED, else rows
     c_ptr,  # [ranks * M, N], of this rank, contiguous rows
     gathered_ptr,  # symmetric [BUFFER_NUM, ranks, panel_rows, K]
     ready_ptr,  # symmetric [BUFFER_NUM, ranks, PVALUE * tile_comm_rows, comm_blocks_k, SLOT_WORDS], int64
-    credit_ptr,  # symmetric [BUFFER_NUM, ranks, cores, SLOT_WORDS], int64
+    credit_ptr,  # symmetric [BUFFER_NUM, 2, ranks, cores, SLOT_WORDS], int64
     rank,
     ranks,
-    launch,  # launches on this workspace before this one, modulo 2
+    launch,  # launches on this workspace before this one, modulo 4
     M,  # rows of A on one rank
     N,  # columns of B
     K,  # columns of A on one rank
@@ -95,46 +96,57 @@ def allgather_gemm_kernel(
     vector_cores = 2 * cores
     panel_rows = PVALUE * BLOCK_M
     panels = tl.cdiv(M, panel_rows)
+    tiles_m = tl.cdiv(M, BLOCK_M)
     blocks_n = tl.cdiv(N, BLOCK_N)
     tile_comm_rows = BLOCK_M // COMM_ROWS
     comm_blocks_k = tl.cdiv(K, COMM_COLUMNS)
     blocks_k = tl.cdiv(K, BLOCK_K)
-    push_work = PVALUE * tile_comm_rows * comm_blocks_k * ranks
-    gemm_work = PVALUE * blocks_n * ranks
     gathered_rank = panel_rows * K
     gathered_ring = ranks * gathered_rank
     ready_rank = PVALUE * tile_comm_rows * comm_blocks_k
     ready_ring = ranks * ready_rank
-    credit_ring = ranks * cores
+    credit_rank = cores
+    credit_parity = ranks * credit_rank
+    credit_ring = 2 * credit_parity
 
-    # The uses of a ring position are numbered over two launches, 0 to 2 * uses - 1, and then again. In use t
-    # a writer waits until all credits are t, and ready becomes t + 1; a reader core that has read its share
-    # sets its credit to t + 1, or to 0 after the last use. Nobody resets ready: many cores wait for one tile.
+    # Uses of a ring position are numbered: 0 to 4 * uses - 1 over four launches, then again. In use t a
+    # writer core with tiles waits until all credits are t, and sets ready to t + 1; a reader core that has
+    # read its share sets its credit to t + 1. It can be one use ahead of the slowest writer, but not two,
+    # for it has waited for a tile of each use: credits of even and of odd uses have slots of their own.
     with al.scope(core_mode="vector"):
         for panel in range(panels):
             ring = panel % BUFFER_NUM
             uses = tl.cdiv(panels - ring, BUFFER_NUM)
             turn = launch * uses + panel // BUFFER_NUM
-            token = dl.wait(
-                credit_ptr + ring * credit_ring * SLOT_WORDS, ranks * cores, "sys", "acquire", waitValue=turn
-            )
-            gathered = dl.consume_token(gathered_ptr, token)
-            for work in range(vector_core, push_work, vector_cores):
-                item = work // ranks
-                # Neighbouring cores write to neighbouring ranks, counted from this one: every link is in use.
-                target = (rank + (work + item) % ranks) % ranks
-                comm_row = item // comm_blocks_k
-                comm_column = item % comm_blocks_k
-                remote_gathered = dl.symm_at(gathered, target)
-                row_in_panel = comm_row * COMM_ROWS + tl.arange(0, COMM_ROWS)
-                m = panel * panel_rows + row_in_panel
-                k = comm_column * COMM_COLUMNS + tl.arange(0, COMM_COLUMNS)
-                slot = (ring * ready_ring + rank * ready_rank + comm_row * comm_blocks_k + comm_column) * SLOT_WORDS
-                mask = (m < M)[:, None] & (k < K)[None, :]
-                a_offset = m[:, None] * stride_am + k[None, :]
-                tile = tl.load(a_ptr + a_offset, mask=mask)
-                gathered_offset = ring * gathered_ring + rank * gathered_rank + row_in_panel[:, None] * K + k[None, :]
-                tl.store(remote_gathered + gathered_offset, tile, mask=mask)
+            panel_tiles = tl.minimum(tiles_m - panel * PVALUE, PVALUE)
+            push_work = panel_tiles * tile_comm_rows * comm_blocks_k * ranks
+            if vector_core < push_work:
+                token = dl.wait(
+                    credit_ptr + (ring * credit_ring + (turn + 1) % 2 * credit_parity) * SLOT_WORDS,
+                    ranks * cores,
+                    "sys",
+                    "acquire",
+                    waitValue=turn,
+                )
+                gathered = dl.consume_token(gathered_ptr, token)
+                for work in range(vector_core, push_work, vector_cores):
+                    item = work // ranks
+                    # Neighbouring cores write to neighbouring ranks, counted from this one: every link is in use.
+                    target = (rank + (work + item) % ranks) % ranks
+                    comm_row = item // comm_blocks_k
+                    comm_column = item % comm_blocks_k
+                    remote_gathered = dl.symm_at(gathered, target)
+                    row_in_panel = comm_row * COMM_ROWS + tl.arange(0, COMM_ROWS)
+                    m = panel * panel_rows + row_in_panel
+                    k = comm_column * COMM_COLUMNS + tl.arange(0, COMM_COLUMNS)
+                    slot = (ring * ready_ring + rank * ready_rank + comm_row * comm_blocks_k + comm_column) * SLOT_WORDS
+                    mask = (m < M)[:, None] & (k < K)[None, :]
+                    a_offset = m[:, None] * stride_am + k[None, :]
+                    tile = tl.load(a_ptr + a_offset, mask=mask)
+                    gathered_offset = (
+                        ring * gathered_ring + rank * gathered_rank + row_in_panel[:, None] * K + k[None, :]
+                    )
+                    tl.store(remote_gathered + gathered_offset, tile, mask=mask)
             # Every store of the loop above is complete: announce them, with the same bounds.
             libshmem_device.fence()
             for work in range(vector_core, push_work, vector_cores):
@@ -150,11 +162,13 @@ def allgather_gemm_kernel(
             ring = panel % BUFFER_NUM
             uses = tl.cdiv(panels - ring, BUFFER_NUM)
             turn = launch * uses + panel // BUFFER_NUM
+            panel_tiles = tl.minimum(tiles_m - panel * PVALUE, PVALUE)
+            gemm_work = panel_tiles * blocks_n * ranks
             for work in range(core, gemm_work, cores):
-                row, block_n = gemm_swizzle(work, ranks * PVALUE, blocks_n, SWIZZLE_OFFSET)
+                row, block_n = gemm_swizzle(work, ranks * panel_tiles, blocks_n, SWIZZLE_OFFSET)
                 # The own rows first: they are there before those of any other rank.
-                source = (rank + row // PVALUE) % ranks
-                tile_row = row % PVALUE
+                source = (rank + row // panel_tiles) % ranks
+                tile_row = row % panel_tiles
                 row_in_panel = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)
                 m = panel * panel_rows + row_in_panel
                 n = block_n * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -185,13 +199,19 @@ def allgather_gemm_kernel(
                 c_offset = (source * M + m)[:, None] * stride_cm + n[None, :]
                 tl.store(c_ptr + c_offset, acc.to(c_ptr.dtype.element_ty), mask=mask)
             libshmem_device.fence()
+            # Also a core without a share of the round waits for it to begin.
+            token = dl.wait(
+                ready_ptr + (ring * ready_ring + rank * ready_rank) * SLOT_WORDS,
+                1,
+                "sys",
+                "acquire",
+                waitValue=turn + 1,
+            )
+            credit = dl.consume_token(credit_ptr, token)
+            slot = (ring * credit_ring + turn % 2 * credit_parity + rank * credit_rank + core) * SLOT_WORDS
             # Credit return: this core has read its share of the round.
             for source in range(ranks):
-                dl.notify(
-                    credit_ptr + (ring * credit_ring + rank * cores + core) * SLOT_WORDS,
-                    source,
-                    (turn + 1) % (2 * uses),
-                )
+                dl.notify(credit + slot, source, (turn + 1) % (4 * uses))
 
 
 def available_cores() -> int:
@@ -213,7 +233,7 @@ def symmetric_elements(M: int, N: int, K: int, *, ranks: int, cores: int) -> dic
     return {
         "gathered": BUFFER_NUM * ranks * PVALUE * BLOCK_M * K,
         "ready": BUFFER_NUM * ranks * PVALUE * (BLOCK_M // COMM_ROWS) * triton.cdiv(K, COMM_COLUMNS) * SLOT_WORDS,
-        "credit": BUFFER_NUM * ranks * cores * SLOT_WORDS,
+        "credit": BUFFER_NUM * 2 * ranks * cores * SLOT_WORDS,
     }
 
 
@@ -237,6 +257,7 @@ def slot_axes(M: int, N: int, K: int, *, ranks: int, cores: int) -> dict[str, di
         },
         "credit": {
             "ring": BUFFER_NUM,
+            "parity": 2,
             "reader_rank": ranks,
             "reader_core": cores,
         },
@@ -410,7 +431,7 @@ def launch(
     a = _with_dense_rows(a)
     b, b_turned = _oriented(b)
     out = c if _has_dense_rows(c) else torch.empty_like(c, memory_format=torch.contiguous_format)
-    parity = workspace.launches % 2
+    phase = workspace.launches % 4  # slot values tell launches that follow each other apart
     workspace.launches += 1
     allgather_gemm_kernel[(cores,)](
         a,
@@ -421,7 +442,7 @@ def launch(
         workspace.credit,
         rank,
         ranks,
-        parity,
+        phase,
         M,
         N,
         K,
@@ -438,7 +459,7 @@ def launch(
         SWIZZLE_OFFSET=SWIZZLE_OFFSET,
         SLOT_WORDS=SLOT_WORDS,
         B_TURNED=b_turned,
-        multibuffer=True,  # the next tile is loaded while this one is stored
+        multibuffer=True,  # the next tiles are loaded while these are multiplied
         enable_auto_bind_sub_block=False,  # the kernel shares work out among vector cores itself
     )
     return c if out is c else c.copy_(out)

@@ -34,7 +34,6 @@ BLOCK_N = 256
 BLOCK_K = 256
 COMM_ROWS = 32
 COMM_COLUMNS = 256
-PVALUE = 4  # GEMM tile rows of each rank in a panel: one round of communication
 ELEMENT_BYTES = 2  # bytes of an element of A: transfers count bytes
 SWIZZLE_OFFSET = 7  # columns of GEMM tiles in a group
 WATCHDOG_SECONDS = 60.0
@@ -56,7 +55,8 @@ def gemm_swizzle(index, rows, columns, OFFSET: tl.constexpr):
     return row, group * OFFSET + inside % width
 
 
-@triton.jit
+# Sizes and ranks must not become constants: with each new one the kernel would be compiled again.
+@triton.jit(do_not_specialize=["rank", "ranks", "M", "N", "K"])
 def allgather_gemm_kernel(
     a_ptr,  # [M, K], of this rank, contiguous
     b_ptr,  # [K, N], of this rank, contiguous columns where B_TURNED, else rows
@@ -75,7 +75,6 @@ def allgather_gemm_kernel(
     BLOCK_K: tl.constexpr,
     COMM_ROWS: tl.constexpr,
     COMM_COLUMNS: tl.constexpr,
-    PVALUE: tl.constexpr,
     ELEMENT_BYTES: tl.constexpr,
     SWIZZLE_OFFSET: tl.constexpr,
     B_TURNED: tl.constexpr,
@@ -86,49 +85,45 @@ def allgather_gemm_kernel(
     vector_core = (1 - sub_vec_id()) * cores + core
 
     vector_cores = 2 * cores
-    panel_rows = PVALUE * BLOCK_M
-    panels = tl.cdiv(M, panel_rows)
-    blocks_n = tl.cdiv(N, BLOCK_N)
     tiles_m = tl.cdiv(M, BLOCK_M)
+    blocks_n = tl.cdiv(N, BLOCK_N)
     tile_comm_rows = BLOCK_M // COMM_ROWS
     comm_blocks_k = tl.cdiv(K, COMM_COLUMNS)
     blocks_k = tl.cdiv(K, BLOCK_K)
     senders = tl.minimum(ranks - 1, vector_cores - 1)
     put_work = ranks - 1
-    keep_work = tiles_m
+    keep_work = tiles_m * tile_comm_rows * comm_blocks_k
     gemm_work = tiles_m * blocks_n * ranks
     gathered_rank = M * K
 
     with al.scope(core_mode="vector"):
         if vector_core < senders:
             for work in range(vector_core, put_work, senders):
-                # One rank after the other, this one first.
+                # One rank after the other, the next one first.
                 target = (rank + 1 + work) % ranks
-                for panel in range(panels):
-                    m = panel * panel_rows
-                    # putmem takes this rank's own address: the same one names the target's memory.
-                    gathered_offset = rank * gathered_rank + m * K
-                    a_offset = m * K
-                    block_bytes = tl.minimum(panel_rows, M - m) * K * ELEMENT_BYTES
-                    libshmem_device.putmem(
-                        gathered_ptr + gathered_offset,
-                        a_ptr + a_offset,
-                        block_bytes,
-                        target,
-                    )
+                # putmem takes this rank's own address: the same one names the target's memory.
+                gathered_offset = rank * gathered_rank
+                a_offset = 0
+                block_bytes = M * K * ELEMENT_BYTES
+                libshmem_device.putmem(
+                    gathered_ptr + gathered_offset,
+                    a_ptr + a_offset,
+                    block_bytes,
+                    target,
+                )
     with al.scope(core_mode="vector"):
         if vector_core >= senders:
             for work in range(vector_core - senders, keep_work, vector_cores - senders):
-                tile_row = work
-                for comm_row in range(tile_comm_rows):
-                    for comm_column in range(comm_blocks_k):
-                        m = tile_row * BLOCK_M + comm_row * COMM_ROWS + tl.arange(0, COMM_ROWS)
-                        k = comm_column * COMM_COLUMNS + tl.arange(0, COMM_COLUMNS)
-                        mask = (m < M)[:, None] & (k < K)[None, :]
-                        a_offset = m[:, None] * K + k[None, :]
-                        tile = tl.load(a_ptr + a_offset, mask=mask)
-                        gathered_offset = rank * gathered_rank + m[:, None] * K + k[None, :]
-                        tl.store(gathered_ptr + gathered_offset, tile, mask=mask)
+                tile_row = work // (tile_comm_rows * comm_blocks_k)
+                comm_row = work // comm_blocks_k % tile_comm_rows
+                comm_column = work % comm_blocks_k
+                m = tile_row * BLOCK_M + comm_row * COMM_ROWS + tl.arange(0, COMM_ROWS)
+                k = comm_column * COMM_COLUMNS + tl.arange(0, COMM_COLUMNS)
+                mask = (m < M)[:, None] & (k < K)[None, :]
+                a_offset = m[:, None] * K + k[None, :]
+                tile = tl.load(a_ptr + a_offset, mask=mask)
+                gathered_offset = rank * gathered_rank + m[:, None] * K + k[None, :]
+                tl.store(gathered_ptr + gathered_offset, tile, mask=mask)
 
     # Everything that was written before is in place, on every rank.
     libshmem_device.barrier_all()
@@ -244,7 +239,7 @@ class Workspace:
             for name, elements in {**tensors, **symmetric}.items():
                 if elements >= 2**31:
                     raise ValueError(f"{name}: expected fewer than 2**31 elements for 32-bit offsets, got {elements}")
-            transfer = min(PVALUE * BLOCK_M, M) * K * ELEMENT_BYTES
+            transfer = M * K * ELEMENT_BYTES
             if transfer >= 2**31:
                 raise ValueError(f"transfer: expected fewer than 2**31 bytes in one block, got {transfer}")
         device = torch.npu.current_device()
@@ -363,11 +358,10 @@ def launch(
         BLOCK_K=BLOCK_K,
         COMM_ROWS=COMM_ROWS,
         COMM_COLUMNS=COMM_COLUMNS,
-        PVALUE=PVALUE,
         ELEMENT_BYTES=ELEMENT_BYTES,
         SWIZZLE_OFFSET=SWIZZLE_OFFSET,
         B_TURNED=b_turned,
-        multibuffer=True,  # the next tile is loaded while this one is stored
+        multibuffer=True,  # the next tiles are loaded while these are multiplied
         enable_auto_bind_sub_block=False,  # the kernel shares work out among vector cores itself
     )
     return c if out is c else c.copy_(out)

@@ -59,7 +59,8 @@ def gemm_swizzle(index, rows, columns, OFFSET: tl.constexpr):
     return row, group * OFFSET + inside % width
 
 
-@triton.jit
+# Sizes and ranks must not become constants: with each new one the kernel would be compiled again.
+@triton.jit(do_not_specialize=["rank", "ranks", "launch", "M", "N", "K"])
 def allgather_gemm_kernel(
     a_ptr,  # [M, K], of this rank, contiguous
     b_ptr,  # [K, N], of this rank, contiguous columns where B_TURNED, else rows
@@ -68,7 +69,7 @@ def allgather_gemm_kernel(
     arrived_ptr,  # symmetric [ranks, tiles_m, SLOT_WORDS], int64
     rank,
     ranks,
-    launch,  # launches on this workspace before this one, modulo 2
+    launch,  # launches on this workspace before this one, modulo 4
     M,  # rows of A on one rank
     N,  # columns of B
     K,  # columns of A on one rank
@@ -94,8 +95,8 @@ def allgather_gemm_kernel(
     vector_cores = 2 * cores
     panel_rows = PVALUE * BLOCK_M
     panels = tl.cdiv(M, panel_rows)
-    blocks_n = tl.cdiv(N, BLOCK_N)
     tiles_m = tl.cdiv(M, BLOCK_M)
+    blocks_n = tl.cdiv(N, BLOCK_N)
     tile_comm_rows = BLOCK_M // COMM_ROWS
     comm_blocks_k = tl.cdiv(K, COMM_COLUMNS)
     blocks_k = tl.cdiv(K, BLOCK_K)
@@ -106,12 +107,12 @@ def allgather_gemm_kernel(
     gathered_rank = M * K
     arrived_source = tiles_m
 
-    # Value of a slot of arrived: launch + 1 = the block has arrived. It is never reset: the value of
+    # Value of a slot of arrived: launch + 1 = the block is there. It is never reset: the value of
     # the launch before differs, and the barrier that closes a launch keeps launches apart.
     with al.scope(core_mode="vector"):
         if vector_core < senders:
             for work in range(vector_core, put_work, senders):
-                # One rank after the other, this one first.
+                # One rank after the other, the next one first.
                 target = (rank + 1 + work) % ranks
                 for panel in range(panels):
                     m = panel * panel_rows
@@ -377,7 +378,7 @@ def launch(
     a = a.contiguous()  # Whole blocks of it move by UDMA.
     b, b_turned = _oriented(b)
     out = c if _has_dense_rows(c) else torch.empty_like(c, memory_format=torch.contiguous_format)
-    parity = workspace.launches % 2
+    phase = workspace.launches % 4  # slot values tell launches that follow each other apart
     workspace.launches += 1
     allgather_gemm_kernel[(cores,)](
         a,
@@ -387,7 +388,7 @@ def launch(
         workspace.arrived,
         rank,
         ranks,
-        parity,
+        phase,
         M,
         N,
         K,
@@ -403,7 +404,7 @@ def launch(
         SWIZZLE_OFFSET=SWIZZLE_OFFSET,
         SLOT_WORDS=SLOT_WORDS,
         B_TURNED=b_turned,
-        multibuffer=True,  # the next tile is loaded while this one is stored
+        multibuffer=True,  # the next tiles are loaded while these are multiplied
         enable_auto_bind_sub_block=False,  # the kernel shares work out among vector cores itself
     )
     return c if out is c else c.copy_(out)

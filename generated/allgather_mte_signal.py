@@ -36,7 +36,8 @@ WATCHDOG_SECONDS = 60.0
 TOLERANCE = 0.0  # data is moved, not computed: bit-exact
 
 
-@triton.jit
+# Sizes and ranks must not become constants: with each new one the kernel would be compiled again.
+@triton.jit(do_not_specialize=["rank", "ranks", "M", "N"])
 def allgather_kernel(
     a_ptr,  # [M, N], of this rank, contiguous rows
     c_ptr,  # [ranks * M, N], of this rank, contiguous rows
@@ -82,7 +83,7 @@ def allgather_kernel(
             ring = block_m % BUFFER_NUM
             use = block_m // BUFFER_NUM
             item = work % block_work % (block_work // ranks)
-            # Neighbouring cores write to neighbouring ranks, counted from this one: every link is in use.
+            # All cores write to one rank, then to the next one, counted from this one.
             target = (rank + work % block_work // (block_work // ranks)) % ranks
             first_block_n = item * item_block_n
             remote_signal = dl.symm_at(signal_ptr, target)
@@ -107,7 +108,7 @@ def allgather_kernel(
             use = block_m // BUFFER_NUM
             uses = tl.cdiv(blocks_m - ring, BUFFER_NUM)
             item = work % block_work % (block_work // ranks)
-            # In the order in which the other ranks count their targets: own tile first, then the rank before.
+            # In the order in which the other ranks count their targets.
             source = (rank + ranks - work % block_work // (block_work // ranks)) % ranks
             first_block_n = item * item_block_n
             m = block_m * TILE_M + rows
@@ -354,7 +355,7 @@ def launch(
         TILE_N=TILE_N,
         BUFFER_NUM=BUFFER_NUM,
         SLOT_WORDS=SLOT_WORDS,
-        multibuffer=True,  # the next tile is loaded while this one is stored
+        multibuffer=True,  # the next tiles are loaded while these are stored
     )
     return c if out is c else c.copy_(out)
 

@@ -37,7 +37,8 @@ WATCHDOG_SECONDS = 60.0
 TOLERANCE = 0.0  # data is moved, not computed: bit-exact
 
 
-@triton.jit
+# Sizes and ranks must not become constants: with each new one the kernel would be compiled again.
+@triton.jit(do_not_specialize=["rank", "ranks", "launch", "M", "N"])
 def allgather_kernel(
     a_ptr,  # [M, N], of this rank, contiguous
     c_ptr,  # [ranks * M, N], of this rank, contiguous rows
@@ -47,7 +48,7 @@ def allgather_kernel(
     signal_ptr,  # symmetric [BUFFER_NUM, blocks_n, SLOT_WORDS], int64
     rank,
     ranks,
-    launch,  # launches on this workspace before this one, modulo 2
+    launch,  # launches on this workspace before this one, modulo 4
     M,  # rows of A on one rank
     N,  # columns
     stride_cm,
@@ -80,7 +81,7 @@ def allgather_kernel(
     ring_slots = blocks_n
     rows = tl.arange(0, TILE_M)
 
-    # Value of a slot of arrived: launch + 1 = the block has arrived. It is never reset: the value of
+    # Value of a slot of arrived: launch + 1 = the block is there. It is never reset: the value of
     # the launch before differs, and the barrier that closes a launch keeps launches apart.
     # Values of a slot in use number u of a launch: 2 * u, the producer may write; 2 * u + 1, the tile is
     # there; 0 again after the last use. Plain 0 and 1 would not do: cores of M blocks that share
@@ -88,7 +89,7 @@ def allgather_kernel(
     if role == 0:
         if role_core < senders:
             for work in range(role_core, put_work, senders):
-                # One rank after the other, this one first.
+                # One rank after the other, the next one first.
                 target = (rank + 1 + work) % ranks
                 for block_m in range(blocks_m):
                     m = block_m * TILE_M
@@ -146,7 +147,7 @@ def allgather_kernel(
         for work in range(role_core, total_copy, role_cores):
             block_m = work // copy_work
             block_n = work % copy_work // (ranks - 1)
-            # In the order in which the other ranks count their targets: own tile first, then the rank before.
+            # In the order in which the other ranks count their targets.
             source = (rank + ranks - 1 - (work + block_n) % (ranks - 1)) % ranks
             m = block_m * TILE_M + rows
             n = block_n * TILE_N + tl.arange(0, TILE_N)
@@ -372,7 +373,7 @@ def launch(
         return c
     a = a.contiguous()  # Whole blocks of it move by UDMA.
     out = c if _has_dense_rows(c) else torch.empty_like(c, memory_format=torch.contiguous_format)
-    parity = workspace.launches % 2
+    phase = workspace.launches % 4  # slot values tell launches that follow each other apart
     workspace.launches += 1
     allgather_kernel[(cores,)](
         a,
@@ -383,7 +384,7 @@ def launch(
         workspace.signal,
         rank,
         ranks,
-        parity,
+        phase,
         M,
         N,
         *out.stride()[:-1],
@@ -392,7 +393,7 @@ def launch(
         BUFFER_NUM=BUFFER_NUM,
         ELEMENT_BYTES=ELEMENT_BYTES,
         SLOT_WORDS=SLOT_WORDS,
-        multibuffer=True,  # the next tile is loaded while this one is stored
+        multibuffer=True,  # the next tiles are loaded while these are stored
     )
     return c if out is c else c.copy_(out)
 

@@ -36,7 +36,8 @@ WATCHDOG_SECONDS = 60.0
 TOLERANCE = 0.016  # relative and absolute; bfloat16 rounds what each rank adds, and the sum
 
 
-@triton.jit
+# Sizes and ranks must not become constants: with each new one the kernel would be compiled again.
+@triton.jit(do_not_specialize=["rank", "ranks", "M", "N"])
 def allreduce_kernel(
     a_ptr,  # [M, N], of this rank, contiguous rows
     c_ptr,  # [M, N], of this rank, contiguous rows
@@ -335,7 +336,7 @@ def launch(
         TILE_N=TILE_N,
         BUFFER_NUM=BUFFER_NUM,
         SLOT_WORDS=SLOT_WORDS,
-        multibuffer=True,  # the next tile is loaded while this one is stored
+        multibuffer=True,  # the next tiles are loaded while these are stored
     )
     return c if out is c else c.copy_(out)
 

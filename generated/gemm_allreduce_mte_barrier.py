@@ -57,7 +57,8 @@ def gemm_swizzle(index, rows, columns, OFFSET: tl.constexpr):
     return row, group * OFFSET + inside % width
 
 
-@triton.jit
+# Sizes and ranks must not become constants: with each new one the kernel would be compiled again.
+@triton.jit(do_not_specialize=["rank", "ranks", "M", "N", "K"])
 def gemm_allreduce_kernel(
     a_ptr,  # [M, K], of this rank, contiguous columns where A_TURNED, else rows
     b_ptr,  # [K, N], of this rank, contiguous columns where B_TURNED, else rows
@@ -92,19 +93,21 @@ def gemm_allreduce_kernel(
     vector_cores = 2 * cores
     panel_rows = PVALUE * BLOCK_M
     panels = tl.cdiv(M, panel_rows)
+    tiles_m = tl.cdiv(M, BLOCK_M)
     blocks_n = tl.cdiv(N, BLOCK_N)
     blocks_k = tl.cdiv(K, BLOCK_K)
     tile_comm_rows = BLOCK_M // COMM_ROWS
     comm_blocks_n = tl.cdiv(N, COMM_COLUMNS)
-    gemm_work = PVALUE * blocks_n
-    reduce_work = PVALUE * tile_comm_rows * comm_blocks_n * ranks
     partial_ring = panel_rows * N
 
     for panel in range(panels):
         ring = panel % BUFFER_NUM
+        panel_tiles = tl.minimum(tiles_m - panel * PVALUE, PVALUE)
+        gemm_work = panel_tiles * blocks_n
+        reduce_work = panel_tiles * tile_comm_rows * comm_blocks_n * ranks
         with al.scope(core_mode="cube"):
             for work in range(core, gemm_work, cores):
-                tile_row, block_n = gemm_swizzle(work, PVALUE, blocks_n, SWIZZLE_OFFSET)
+                tile_row, block_n = gemm_swizzle(work, panel_tiles, blocks_n, SWIZZLE_OFFSET)
                 row_in_panel = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)
                 m = panel * panel_rows + row_in_panel
                 n = block_n * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -361,7 +364,7 @@ def launch(
         SWIZZLE_OFFSET=SWIZZLE_OFFSET,
         A_TURNED=a_turned,
         B_TURNED=b_turned,
-        multibuffer=True,  # the next tile is loaded while this one is stored
+        multibuffer=True,  # the next tiles are loaded while these are multiplied
         enable_auto_bind_sub_block=False,  # the kernel shares work out among vector cores itself
     )
     return c if out is c else c.copy_(out)

@@ -59,7 +59,8 @@ def gemm_swizzle(index, rows, columns, OFFSET: tl.constexpr):
     return row, group * OFFSET + inside % width
 
 
-@triton.jit
+# Sizes and ranks must not become constants: with each new one the kernel would be compiled again.
+@triton.jit(do_not_specialize=["rank", "ranks", "launch", "M", "N", "K"])
 def gemm_allreduce_kernel(
     a_ptr,  # [M, K], of this rank, contiguous columns where A_TURNED, else rows
     b_ptr,  # [K, N], of this rank, contiguous columns where B_TURNED, else rows
@@ -67,10 +68,10 @@ def gemm_allreduce_kernel(
     c_ptr,  # [M, N], of this rank, contiguous rows
     partial_ptr,  # symmetric [BUFFER_NUM, panel_rows, N]
     ready_ptr,  # symmetric [BUFFER_NUM, ranks, PVALUE, blocks_n, SLOT_WORDS], int64
-    credit_ptr,  # symmetric [BUFFER_NUM, ranks, vector_cores, SLOT_WORDS], int64
+    credit_ptr,  # symmetric [BUFFER_NUM, 2, ranks, vector_cores, SLOT_WORDS], int64
     rank,
     ranks,
-    launch,  # launches on this workspace before this one, modulo 2
+    launch,  # launches on this workspace before this one, modulo 4
     M,  # rows of A
     N,  # columns of B
     K,  # columns of A on one rank
@@ -100,66 +101,78 @@ def gemm_allreduce_kernel(
     vector_cores = 2 * cores
     panel_rows = PVALUE * BLOCK_M
     panels = tl.cdiv(M, panel_rows)
+    tiles_m = tl.cdiv(M, BLOCK_M)
     blocks_n = tl.cdiv(N, BLOCK_N)
     blocks_k = tl.cdiv(K, BLOCK_K)
     tile_comm_rows = BLOCK_M // COMM_ROWS
     tile_comm_columns = BLOCK_N // COMM_COLUMNS
     comm_blocks_n = tl.cdiv(N, COMM_COLUMNS)
-    gemm_work = PVALUE * blocks_n
-    reduce_work = PVALUE * tile_comm_rows * comm_blocks_n
     partial_ring = panel_rows * N
     ready_rank = PVALUE * blocks_n
     ready_ring = ranks * ready_rank
-    credit_ring = ranks * vector_cores
+    credit_rank = vector_cores
+    credit_parity = ranks * credit_rank
+    credit_ring = 2 * credit_parity
 
-    # The uses of a ring position are numbered over two launches, 0 to 2 * uses - 1, and then again. In use t
-    # a writer waits until all credits are t, and ready becomes t + 1; a reader core that has read its share
-    # sets its credit to t + 1, or to 0 after the last use. Nobody resets ready: many cores wait for one tile.
+    # Uses of a ring position are numbered: 0 to 4 * uses - 1 over four launches, then again. In use t a
+    # writer core with tiles waits until all credits are t, and sets ready to t + 1; a reader core that has
+    # read its share sets its credit to t + 1. It can be one use ahead of the slowest writer, but not two,
+    # for it has waited for a tile of each use: credits of even and of odd uses have slots of their own.
     with al.scope(core_mode="cube"):
         for panel in range(panels):
             ring = panel % BUFFER_NUM
             uses = tl.cdiv(panels - ring, BUFFER_NUM)
             turn = launch * uses + panel // BUFFER_NUM
-            token = dl.wait(
-                credit_ptr + ring * credit_ring * SLOT_WORDS, ranks * vector_cores, "sys", "acquire", waitValue=turn
-            )
-            partial = dl.consume_token(partial_ptr, token)
-            for work in range(core, gemm_work, cores):
-                tile_row, block_n = gemm_swizzle(work, PVALUE, blocks_n, SWIZZLE_OFFSET)
-                row_in_panel = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)
-                m = panel * panel_rows + row_in_panel
-                n = block_n * BLOCK_N + tl.arange(0, BLOCK_N)
-                acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-                for block_k in range(blocks_k):
-                    k = block_k * BLOCK_K + tl.arange(0, BLOCK_K)
-                    if A_TURNED:
-                        a_offset = k[:, None] * stride_ak + m[None, :] * stride_am
-                        a_tile = tl.trans(
-                            tl.load(a_ptr + a_offset, mask=(k < K)[:, None] & (m < M)[None, :], other=0.0)
-                        )
-                    else:
-                        a_offset = m[:, None] * stride_am + k[None, :] * stride_ak
-                        a_tile = tl.load(a_ptr + a_offset, mask=(m < M)[:, None] & (k < K)[None, :], other=0.0)
-                    if B_TURNED:
-                        b_offset = n[:, None] * stride_bn + k[None, :] * stride_bk
-                        b_tile = tl.trans(
-                            tl.load(b_ptr + b_offset, mask=(n < N)[:, None] & (k < K)[None, :], other=0.0)
-                        )
-                    else:
-                        b_offset = k[:, None] * stride_bk + n[None, :] * stride_bn
-                        b_tile = tl.load(b_ptr + b_offset, mask=(k < K)[:, None] & (n < N)[None, :], other=0.0)
-                    acc = tl.dot(a_tile, b_tile, acc)
-                mask = (m < M)[:, None] & (n < N)[None, :]
-                partial_offset = ring * partial_ring + row_in_panel[:, None] * N + n[None, :]
-                tl.store(partial + partial_offset, acc.to(partial_ptr.dtype.element_ty), mask=mask)
-                al.sync_block_set("cube", "vector", TILE_STORED)
+            panel_tiles = tl.minimum(tiles_m - panel * PVALUE, PVALUE)
+            gemm_work = panel_tiles * blocks_n
+            if core < gemm_work:
+                token = dl.wait(
+                    credit_ptr + (ring * credit_ring + (turn + 1) % 2 * credit_parity) * SLOT_WORDS,
+                    ranks * vector_cores,
+                    "sys",
+                    "acquire",
+                    waitValue=turn,
+                )
+                partial = dl.consume_token(partial_ptr, token)
+                for work in range(core, gemm_work, cores):
+                    tile_row, block_n = gemm_swizzle(work, panel_tiles, blocks_n, SWIZZLE_OFFSET)
+                    row_in_panel = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)
+                    m = panel * panel_rows + row_in_panel
+                    n = block_n * BLOCK_N + tl.arange(0, BLOCK_N)
+                    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+                    for block_k in range(blocks_k):
+                        k = block_k * BLOCK_K + tl.arange(0, BLOCK_K)
+                        if A_TURNED:
+                            a_offset = k[:, None] * stride_ak + m[None, :] * stride_am
+                            a_tile = tl.trans(
+                                tl.load(a_ptr + a_offset, mask=(k < K)[:, None] & (m < M)[None, :], other=0.0)
+                            )
+                        else:
+                            a_offset = m[:, None] * stride_am + k[None, :] * stride_ak
+                            a_tile = tl.load(a_ptr + a_offset, mask=(m < M)[:, None] & (k < K)[None, :], other=0.0)
+                        if B_TURNED:
+                            b_offset = n[:, None] * stride_bn + k[None, :] * stride_bk
+                            b_tile = tl.trans(
+                                tl.load(b_ptr + b_offset, mask=(n < N)[:, None] & (k < K)[None, :], other=0.0)
+                            )
+                        else:
+                            b_offset = k[:, None] * stride_bk + n[None, :] * stride_bn
+                            b_tile = tl.load(b_ptr + b_offset, mask=(k < K)[:, None] & (n < N)[None, :], other=0.0)
+                        acc = tl.dot(a_tile, b_tile, acc)
+                    mask = (m < M)[:, None] & (n < N)[None, :]
+                    partial_offset = ring * partial_ring + row_in_panel[:, None] * N + n[None, :]
+                    tl.store(partial + partial_offset, acc.to(partial_ptr.dtype.element_ty), mask=mask)
+                    al.sync_block_set("cube", "vector", TILE_STORED)
     with al.scope(core_mode="vector"):
         for panel in range(panels):
             ring = panel % BUFFER_NUM
             uses = tl.cdiv(panels - ring, BUFFER_NUM)
             turn = launch * uses + panel // BUFFER_NUM
+            panel_tiles = tl.minimum(tiles_m - panel * PVALUE, PVALUE)
+            gemm_work = panel_tiles * blocks_n
+            reduce_work = panel_tiles * tile_comm_rows * comm_blocks_n
             for work in range(core, gemm_work, cores):
-                tile_row, block_n = gemm_swizzle(work, PVALUE, blocks_n, SWIZZLE_OFFSET)
+                tile_row, block_n = gemm_swizzle(work, panel_tiles, blocks_n, SWIZZLE_OFFSET)
                 slot = (ring * ready_ring + rank * ready_rank + tile_row * blocks_n + block_n) * SLOT_WORDS
                 al.sync_block_wait("cube", "vector", TILE_STORED)
                 if sub_vec_id() == 0:
@@ -193,13 +206,19 @@ def gemm_allreduce_kernel(
                     total += tile.to(tl.float32)
                 tl.store(c_ptr + c_offset, total.to(c_ptr.dtype.element_ty), mask=mask)
             libshmem_device.fence()
+            # Also a core without a share of the round waits for it to begin.
+            token = dl.wait(
+                ready_ptr + (ring * ready_ring + rank * ready_rank) * SLOT_WORDS,
+                1,
+                "sys",
+                "acquire",
+                waitValue=turn + 1,
+            )
+            credit = dl.consume_token(credit_ptr, token)
+            slot = (ring * credit_ring + turn % 2 * credit_parity + rank * credit_rank + vector_core) * SLOT_WORDS
             # Credit return: this core has read its share of the round.
             for source in range(ranks):
-                dl.notify(
-                    credit_ptr + (ring * credit_ring + rank * vector_cores + vector_core) * SLOT_WORDS,
-                    source,
-                    (turn + 1) % (2 * uses),
-                )
+                dl.notify(credit + slot, source, (turn + 1) % (4 * uses))
 
 
 def available_cores() -> int:
@@ -222,7 +241,7 @@ def symmetric_elements(M: int, N: int, K: int, *, ranks: int, cores: int) -> dic
     return {
         "partial": BUFFER_NUM * PVALUE * BLOCK_M * N,
         "ready": BUFFER_NUM * ranks * PVALUE * triton.cdiv(N, BLOCK_N) * SLOT_WORDS,
-        "credit": BUFFER_NUM * ranks * 2 * cores * SLOT_WORDS,
+        "credit": BUFFER_NUM * 2 * ranks * 2 * cores * SLOT_WORDS,
     }
 
 
@@ -246,6 +265,7 @@ def slot_axes(M: int, N: int, K: int, *, ranks: int, cores: int) -> dict[str, di
         },
         "credit": {
             "ring": BUFFER_NUM,
+            "parity": 2,
             "reader_rank": ranks,
             "reader_core": 2 * cores,
         },
@@ -422,7 +442,7 @@ def launch(
     b, b_turned = _oriented(b)
     bias = bias.to(torch.float32).contiguous()
     out = c if _has_dense_rows(c) else torch.empty_like(c, memory_format=torch.contiguous_format)
-    parity = workspace.launches % 2
+    phase = workspace.launches % 4  # slot values tell launches that follow each other apart
     workspace.launches += 1
     gemm_allreduce_kernel[(cores,)](
         a,
@@ -434,7 +454,7 @@ def launch(
         workspace.credit,
         rank,
         ranks,
-        parity,
+        phase,
         M,
         N,
         K,
@@ -453,7 +473,7 @@ def launch(
         TILE_STORED=TILE_STORED,
         A_TURNED=a_turned,
         B_TURNED=b_turned,
-        multibuffer=True,  # the next tile is loaded while this one is stored
+        multibuffer=True,  # the next tiles are loaded while these are multiplied
         enable_auto_bind_sub_block=False,  # the kernel shares work out among vector cores itself
     )
     return c if out is c else c.copy_(out)

@@ -41,7 +41,8 @@ WATCHDOG_SECONDS = 60.0
 TOLERANCE = 0.002  # relative and absolute; float16 rounds what each rank adds, and the sum
 
 
-@triton.jit
+# Sizes and ranks must not become constants: with each new one the kernel would be compiled again.
+@triton.jit(do_not_specialize=["rank", "ranks", "M", "N", "K"])
 def gemm_reduce_scatter_kernel(
     a_ptr,  # [M, K], of this rank, contiguous columns where A_TURNED, else rows
     b_ptr,  # [K, N], of this rank, contiguous columns where B_TURNED, else rows
@@ -77,24 +78,26 @@ def gemm_reduce_scatter_kernel(
     own_rows = tl.minimum(rank_rows, M - tl.minimum(rank * rank_rows, M))
     panel_rows = PVALUE * BLOCK_M
     panels = tl.cdiv(rank_rows, panel_rows)
+    tiles_m = tl.cdiv(rank_rows, BLOCK_M)
     blocks_n = tl.cdiv(N, BLOCK_N)
     blocks_k = tl.cdiv(K, BLOCK_K)
     tile_comm_rows = BLOCK_M // COMM_ROWS
     comm_blocks_n = tl.cdiv(N, COMM_COLUMNS)
-    gemm_work = PVALUE * blocks_n * ranks
-    reduce_work = PVALUE * tile_comm_rows * comm_blocks_n
     partial_rank = panel_rows * N
     partial_ring = ranks * partial_rank
 
     for panel in range(panels):
         ring = panel % BUFFER_NUM
+        panel_tiles = tl.minimum(tiles_m - panel * PVALUE, PVALUE)
+        gemm_work = panel_tiles * blocks_n * ranks
+        reduce_work = panel_tiles * tile_comm_rows * comm_blocks_n
         with al.scope(core_mode="cube"):
             for work in range(core, gemm_work, cores):
                 row = work // blocks_n
                 block_n = work % blocks_n
                 # The rows of the next rank first and the own ones last: ranks wait for different ones.
-                owner = (rank + 1 + row // PVALUE) % ranks
-                tile_row = row % PVALUE
+                owner = (rank + 1 + row // panel_tiles) % ranks
+                tile_row = row % panel_tiles
                 stop = tl.minimum((owner + 1) * rank_rows, M)
                 row_in_panel = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)
                 m = owner * rank_rows + panel * panel_rows + row_in_panel
@@ -136,7 +139,7 @@ def gemm_reduce_scatter_kernel(
                 mask = (m < own_rows)[:, None] & (n < N)[None, :]
                 c_offset = m[:, None] * stride_cm + n[None, :]
                 total = tl.zeros((COMM_ROWS, COMM_COLUMNS), dtype=tl.float32)
-                # Each rank starts with its own part: no two ranks read from the same one at the same time.
+                # Each rank starts with its own part, which is there first.
                 for step in range(ranks):
                     source = (rank + step) % ranks
                     remote_partial = dl.symm_at(partial_ptr, source)
@@ -312,7 +315,7 @@ def launch(
 
     a  [M, K], any strides, copied unless rows or columns are contiguous
     b  [K, N], any strides, copied unless rows or columns are contiguous
-    c  [rows of this rank, N], any strides, copied unless rows are contiguous; where to write, a new tensor if not given
+    c  [own rows, N], any strides, copied unless rows are contiguous; where to write, a new tensor if not given
 
     A shape with a zero in it launches nothing: `c` is zero.
     Raises ValueError for a wrong tensor on this rank alone, before anything is enqueued: a launch communicates on the
@@ -354,7 +357,7 @@ def launch(
         BUFFER_NUM=BUFFER_NUM,
         A_TURNED=a_turned,
         B_TURNED=b_turned,
-        multibuffer=True,  # the next tile is loaded while this one is stored
+        multibuffer=True,  # the next tiles are loaded while these are multiplied
         enable_auto_bind_sub_block=False,  # the kernel shares work out among vector cores itself
     )
     return c if out is c else c.copy_(out)

@@ -59,17 +59,18 @@ def gemm_swizzle(index, rows, columns, OFFSET: tl.constexpr):
     return row, group * OFFSET + inside % width
 
 
-@triton.jit
+# Sizes and ranks must not become constants: with each new one the kernel would be compiled again.
+@triton.jit(do_not_specialize=["rank", "ranks", "launch", "M", "N", "K"])
 def gemm_reduce_scatter_kernel(
     a_ptr,  # [M, K], of this rank, contiguous columns where A_TURNED, else rows
     b_ptr,  # [K, N], of this rank, contiguous columns where B_TURNED, else rows
     c_ptr,  # [own_rows, N], of this rank, contiguous rows
     partial_ptr,  # symmetric [BUFFER_NUM, ranks, panel_rows, N]
     ready_ptr,  # symmetric [BUFFER_NUM, ranks, PVALUE, blocks_n, SLOT_WORDS], int64
-    credit_ptr,  # symmetric [BUFFER_NUM, ranks, vector_cores, SLOT_WORDS], int64
+    credit_ptr,  # symmetric [BUFFER_NUM, 2, ranks, vector_cores, SLOT_WORDS], int64
     rank,
     ranks,
-    launch,  # launches on this workspace before this one, modulo 2
+    launch,  # launches on this workspace before this one, modulo 4
     M,  # rows of A
     N,  # columns of B
     K,  # columns of A on one rank
@@ -101,74 +102,86 @@ def gemm_reduce_scatter_kernel(
     own_rows = tl.minimum(rank_rows, M - tl.minimum(rank * rank_rows, M))
     panel_rows = PVALUE * BLOCK_M
     panels = tl.cdiv(rank_rows, panel_rows)
+    tiles_m = tl.cdiv(rank_rows, BLOCK_M)
     blocks_n = tl.cdiv(N, BLOCK_N)
     blocks_k = tl.cdiv(K, BLOCK_K)
     tile_comm_rows = BLOCK_M // COMM_ROWS
     tile_comm_columns = BLOCK_N // COMM_COLUMNS
     comm_blocks_n = tl.cdiv(N, COMM_COLUMNS)
-    gemm_work = PVALUE * blocks_n * ranks
-    reduce_work = PVALUE * tile_comm_rows * comm_blocks_n
     partial_rank = panel_rows * N
     partial_ring = ranks * partial_rank
     ready_rank = PVALUE * blocks_n
     ready_ring = ranks * ready_rank
-    credit_ring = ranks * vector_cores
+    credit_rank = vector_cores
+    credit_parity = ranks * credit_rank
+    credit_ring = 2 * credit_parity
 
-    # The uses of a ring position are numbered over two launches, 0 to 2 * uses - 1, and then again. In use t
-    # a writer waits until all credits are t, and ready becomes t + 1; a reader core that has read its share
-    # sets its credit to t + 1, or to 0 after the last use. Nobody resets ready: many cores wait for one tile.
+    # Uses of a ring position are numbered: 0 to 4 * uses - 1 over four launches, then again. In use t a
+    # writer core with tiles waits until all credits are t, and sets ready to t + 1; a reader core that has
+    # read its share sets its credit to t + 1. It can be one use ahead of the slowest writer, but not two,
+    # for it has waited for a tile of each use: credits of even and of odd uses have slots of their own.
     with al.scope(core_mode="cube"):
         for panel in range(panels):
             ring = panel % BUFFER_NUM
             uses = tl.cdiv(panels - ring, BUFFER_NUM)
             turn = launch * uses + panel // BUFFER_NUM
-            token = dl.wait(
-                credit_ptr + ring * credit_ring * SLOT_WORDS, ranks * vector_cores, "sys", "acquire", waitValue=turn
-            )
-            partial = dl.consume_token(partial_ptr, token)
-            for work in range(core, gemm_work, cores):
-                row, block_n = gemm_swizzle(work, ranks * PVALUE, blocks_n, SWIZZLE_OFFSET)
-                # The rows of the next rank first and the own ones last: ranks wait for different ones.
-                owner = (rank + 1 + row // PVALUE) % ranks
-                tile_row = row % PVALUE
-                stop = tl.minimum((owner + 1) * rank_rows, M)
-                row_in_panel = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)
-                m = owner * rank_rows + panel * panel_rows + row_in_panel
-                n = block_n * BLOCK_N + tl.arange(0, BLOCK_N)
-                acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-                for block_k in range(blocks_k):
-                    k = block_k * BLOCK_K + tl.arange(0, BLOCK_K)
-                    if A_TURNED:
-                        a_offset = k[:, None] * stride_ak + m[None, :] * stride_am
-                        a_tile = tl.trans(
-                            tl.load(a_ptr + a_offset, mask=(k < K)[:, None] & (m < stop)[None, :], other=0.0)
-                        )
-                    else:
-                        a_offset = m[:, None] * stride_am + k[None, :] * stride_ak
-                        a_tile = tl.load(a_ptr + a_offset, mask=(m < stop)[:, None] & (k < K)[None, :], other=0.0)
-                    if B_TURNED:
-                        b_offset = n[:, None] * stride_bn + k[None, :] * stride_bk
-                        b_tile = tl.trans(
-                            tl.load(b_ptr + b_offset, mask=(n < N)[:, None] & (k < K)[None, :], other=0.0)
-                        )
-                    else:
-                        b_offset = k[:, None] * stride_bk + n[None, :] * stride_bn
-                        b_tile = tl.load(b_ptr + b_offset, mask=(k < K)[:, None] & (n < N)[None, :], other=0.0)
-                    acc = tl.dot(a_tile, b_tile, acc)
-                mask = (m < stop)[:, None] & (n < N)[None, :]
-                partial_offset = ring * partial_ring + owner * partial_rank + row_in_panel[:, None] * N + n[None, :]
-                tl.store(partial + partial_offset, acc.to(partial_ptr.dtype.element_ty), mask=mask)
-                al.sync_block_set("cube", "vector", TILE_STORED)
+            panel_tiles = tl.minimum(tiles_m - panel * PVALUE, PVALUE)
+            gemm_work = panel_tiles * blocks_n * ranks
+            if core < gemm_work:
+                token = dl.wait(
+                    credit_ptr + (ring * credit_ring + (turn + 1) % 2 * credit_parity) * SLOT_WORDS,
+                    ranks * vector_cores,
+                    "sys",
+                    "acquire",
+                    waitValue=turn,
+                )
+                partial = dl.consume_token(partial_ptr, token)
+                for work in range(core, gemm_work, cores):
+                    row, block_n = gemm_swizzle(work, ranks * panel_tiles, blocks_n, SWIZZLE_OFFSET)
+                    # The rows of the next rank first and the own ones last: ranks wait for different ones.
+                    owner = (rank + 1 + row // panel_tiles) % ranks
+                    tile_row = row % panel_tiles
+                    stop = tl.minimum((owner + 1) * rank_rows, M)
+                    row_in_panel = tile_row * BLOCK_M + tl.arange(0, BLOCK_M)
+                    m = owner * rank_rows + panel * panel_rows + row_in_panel
+                    n = block_n * BLOCK_N + tl.arange(0, BLOCK_N)
+                    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+                    for block_k in range(blocks_k):
+                        k = block_k * BLOCK_K + tl.arange(0, BLOCK_K)
+                        if A_TURNED:
+                            a_offset = k[:, None] * stride_ak + m[None, :] * stride_am
+                            a_tile = tl.trans(
+                                tl.load(a_ptr + a_offset, mask=(k < K)[:, None] & (m < stop)[None, :], other=0.0)
+                            )
+                        else:
+                            a_offset = m[:, None] * stride_am + k[None, :] * stride_ak
+                            a_tile = tl.load(a_ptr + a_offset, mask=(m < stop)[:, None] & (k < K)[None, :], other=0.0)
+                        if B_TURNED:
+                            b_offset = n[:, None] * stride_bn + k[None, :] * stride_bk
+                            b_tile = tl.trans(
+                                tl.load(b_ptr + b_offset, mask=(n < N)[:, None] & (k < K)[None, :], other=0.0)
+                            )
+                        else:
+                            b_offset = k[:, None] * stride_bk + n[None, :] * stride_bn
+                            b_tile = tl.load(b_ptr + b_offset, mask=(k < K)[:, None] & (n < N)[None, :], other=0.0)
+                        acc = tl.dot(a_tile, b_tile, acc)
+                    mask = (m < stop)[:, None] & (n < N)[None, :]
+                    partial_offset = ring * partial_ring + owner * partial_rank + row_in_panel[:, None] * N + n[None, :]
+                    tl.store(partial + partial_offset, acc.to(partial_ptr.dtype.element_ty), mask=mask)
+                    al.sync_block_set("cube", "vector", TILE_STORED)
     with al.scope(core_mode="vector"):
         for panel in range(panels):
             ring = panel % BUFFER_NUM
             uses = tl.cdiv(panels - ring, BUFFER_NUM)
             turn = launch * uses + panel // BUFFER_NUM
+            panel_tiles = tl.minimum(tiles_m - panel * PVALUE, PVALUE)
+            gemm_work = panel_tiles * blocks_n * ranks
+            reduce_work = panel_tiles * tile_comm_rows * comm_blocks_n
             for work in range(core, gemm_work, cores):
-                row, block_n = gemm_swizzle(work, ranks * PVALUE, blocks_n, SWIZZLE_OFFSET)
+                row, block_n = gemm_swizzle(work, ranks * panel_tiles, blocks_n, SWIZZLE_OFFSET)
                 # The rows of the next rank first and the own ones last: ranks wait for different ones.
-                owner = (rank + 1 + row // PVALUE) % ranks
-                tile_row = row % PVALUE
+                owner = (rank + 1 + row // panel_tiles) % ranks
+                tile_row = row % panel_tiles
                 slot = (ring * ready_ring + rank * ready_rank + tile_row * blocks_n + block_n) * SLOT_WORDS
                 al.sync_block_wait("cube", "vector", TILE_STORED)
                 if sub_vec_id() == 0:
@@ -183,7 +196,7 @@ def gemm_reduce_scatter_kernel(
                 mask = (m < own_rows)[:, None] & (n < N)[None, :]
                 c_offset = m[:, None] * stride_cm + n[None, :]
                 total = tl.zeros((COMM_ROWS, COMM_COLUMNS), dtype=tl.float32)
-                # Each rank starts with its own part: no two ranks read from the same one at the same time.
+                # Each rank starts with its own part, which is there first.
                 for step in range(ranks):
                     source = (rank + step) % ranks
                     slot = (
@@ -200,13 +213,19 @@ def gemm_reduce_scatter_kernel(
                     total += tile.to(tl.float32)
                 tl.store(c_ptr + c_offset, total.to(c_ptr.dtype.element_ty), mask=mask)
             libshmem_device.fence()
+            # Also a core without a share of the round waits for it to begin.
+            token = dl.wait(
+                ready_ptr + (ring * ready_ring + rank * ready_rank) * SLOT_WORDS,
+                1,
+                "sys",
+                "acquire",
+                waitValue=turn + 1,
+            )
+            credit = dl.consume_token(credit_ptr, token)
+            slot = (ring * credit_ring + turn % 2 * credit_parity + rank * credit_rank + vector_core) * SLOT_WORDS
             # Credit return: this core has read its share of the round.
             for source in range(ranks):
-                dl.notify(
-                    credit_ptr + (ring * credit_ring + rank * vector_cores + vector_core) * SLOT_WORDS,
-                    source,
-                    (turn + 1) % (2 * uses),
-                )
+                dl.notify(credit + slot, source, (turn + 1) % (4 * uses))
 
 
 def available_cores() -> int:
@@ -230,7 +249,7 @@ def symmetric_elements(M: int, N: int, K: int, *, ranks: int, cores: int) -> dic
     return {
         "partial": BUFFER_NUM * ranks * PVALUE * BLOCK_M * N,
         "ready": BUFFER_NUM * ranks * PVALUE * triton.cdiv(N, BLOCK_N) * SLOT_WORDS,
-        "credit": BUFFER_NUM * ranks * 2 * cores * SLOT_WORDS,
+        "credit": BUFFER_NUM * 2 * ranks * 2 * cores * SLOT_WORDS,
     }
 
 
@@ -254,6 +273,7 @@ def slot_axes(M: int, N: int, K: int, *, ranks: int, cores: int) -> dict[str, di
         },
         "credit": {
             "ring": BUFFER_NUM,
+            "parity": 2,
             "reader_rank": ranks,
             "reader_core": 2 * cores,
         },
@@ -408,7 +428,7 @@ def launch(
 
     a  [M, K], any strides, copied unless rows or columns are contiguous
     b  [K, N], any strides, copied unless rows or columns are contiguous
-    c  [rows of this rank, N], any strides, copied unless rows are contiguous; where to write, a new tensor if not given
+    c  [own rows, N], any strides, copied unless rows are contiguous; where to write, a new tensor if not given
 
     A shape with a zero in it launches nothing: `c` is zero.
     Raises ValueError for a wrong tensor on this rank alone, before anything is enqueued: a launch communicates on the
@@ -427,7 +447,7 @@ def launch(
     a, a_turned = _oriented(a)
     b, b_turned = _oriented(b)
     out = c if _has_dense_rows(c) else torch.empty_like(c, memory_format=torch.contiguous_format)
-    parity = workspace.launches % 2
+    phase = workspace.launches % 4  # slot values tell launches that follow each other apart
     workspace.launches += 1
     gemm_reduce_scatter_kernel[(cores,)](
         a,
@@ -438,7 +458,7 @@ def launch(
         workspace.credit,
         rank,
         ranks,
-        parity,
+        phase,
         M,
         N,
         K,
@@ -457,7 +477,7 @@ def launch(
         TILE_STORED=TILE_STORED,
         A_TURNED=a_turned,
         B_TURNED=b_turned,
-        multibuffer=True,  # the next tile is loaded while this one is stored
+        multibuffer=True,  # the next tiles are loaded while these are multiplied
         enable_auto_bind_sub_block=False,  # the kernel shares work out among vector cores itself
     )
     return c if out is c else c.copy_(out)

@@ -36,7 +36,8 @@ WATCHDOG_SECONDS = 60.0
 TOLERANCE = 0.016  # relative and absolute; bfloat16 rounds what each rank adds, and the sum
 
 
-@triton.jit
+# Sizes and ranks must not become constants: with each new one the kernel would be compiled again.
+@triton.jit(do_not_specialize=["rank", "ranks", "M", "N"])
 def reduce_scatter_kernel(
     a_ptr,  # [M, N], of this rank, contiguous rows
     c_ptr,  # [own_rows, N], of this rank, contiguous rows
@@ -111,7 +112,7 @@ def reduce_scatter_kernel(
                 mask = (m < own_rows)[:, None] & (n < N)[None, :]
                 c_offset = m[:, None] * stride_cm + n[None, :]
                 total = tl.zeros((TILE_M, TILE_N), dtype=tl.float32)
-                # Each rank starts with its own part: no two ranks read from the same one at the same time.
+                # Each rank starts with its own part, which is there first.
                 for step in range(ranks):
                     source = (rank + step) % ranks
                     slot = (ring * ring_slots + source * rank_slots + block_n) * SLOT_WORDS
@@ -305,7 +306,7 @@ def launch(
     """Enqueue the kernel on the current stream and return `c`. Every rank must launch.
 
     a  [M, N], any strides, copied unless rows are contiguous
-    c  [rows of this rank, N], any strides, copied unless rows are contiguous; where to write, a new tensor if not given
+    c  [own rows, N], any strides, copied unless rows are contiguous; where to write, a new tensor if not given
 
     A shape with a zero in it is a no-op.
     Raises ValueError for a wrong tensor on this rank alone, before anything is enqueued: a launch communicates on the
@@ -339,7 +340,7 @@ def launch(
         TILE_N=TILE_N,
         BUFFER_NUM=BUFFER_NUM,
         SLOT_WORDS=SLOT_WORDS,
-        multibuffer=True,  # the next tile is loaded while this one is stored
+        multibuffer=True,  # the next tiles are loaded while these are stored
     )
     return c if out is c else c.copy_(out)
 

@@ -35,7 +35,8 @@ WATCHDOG_SECONDS = 60.0
 TOLERANCE = 0.0  # data is moved, not computed: bit-exact
 
 
-@triton.jit
+# Sizes and ranks must not become constants: with each new one the kernel would be compiled again.
+@triton.jit(do_not_specialize=["rank", "ranks", "S", "H", "D"])
 def reverse_all2all_kernel(
     a_ptr,  # [ranks * S, H, D], of this rank, contiguous rows
     c_ptr,  # [S, ranks * H, D], of this rank, contiguous rows
@@ -92,7 +93,7 @@ def reverse_all2all_kernel(
         libshmem_device.barrier_all_vec()
         for work in range(core, block_work, cores):
             item = work // ranks
-            # In the order in which the other ranks count their targets: own tile first, then the rank before.
+            # In the order in which the other ranks count their targets.
             source = (rank + ranks - (work + item) % ranks) % ranks
             first_h = item // items_block_d * item_h
             first_block_d = item % items_block_d * item_block_d
@@ -315,7 +316,7 @@ def launch(
         TILE_S=TILE_S,
         TILE_D=TILE_D,
         BUFFER_NUM=BUFFER_NUM,
-        multibuffer=True,  # the next tile is loaded while this one is stored
+        multibuffer=True,  # the next tiles are loaded while these are stored
     )
     return c if out is c else c.copy_(out)
 

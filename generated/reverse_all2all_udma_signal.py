@@ -37,7 +37,8 @@ WATCHDOG_SECONDS = 60.0
 TOLERANCE = 0.0  # data is moved, not computed: bit-exact
 
 
-@triton.jit
+# Sizes and ranks must not become constants: with each new one the kernel would be compiled again.
+@triton.jit(do_not_specialize=["rank", "ranks", "launch", "S", "H", "D"])
 def reverse_all2all_kernel(
     a_ptr,  # [ranks * S, H, D], of this rank, contiguous
     c_ptr,  # [S, ranks * H, D], of this rank, contiguous rows
@@ -47,7 +48,7 @@ def reverse_all2all_kernel(
     signal_ptr,  # symmetric [BUFFER_NUM, H * blocks_d, SLOT_WORDS], int64
     rank,
     ranks,
-    launch,  # launches on this workspace before this one, modulo 2
+    launch,  # launches on this workspace before this one, modulo 4
     S,  # rows that each rank receives from each rank
     H,  # heads of one rank
     D,  # elements of one head
@@ -82,7 +83,7 @@ def reverse_all2all_kernel(
     ring_slots = H * blocks_d
     rows = tl.arange(0, TILE_S)
 
-    # Value of a slot of arrived: launch + 1 = the block has arrived. It is never reset: the value of
+    # Value of a slot of arrived: launch + 1 = the block is there. It is never reset: the value of
     # the launch before differs, and the barrier that closes a launch keeps launches apart.
     # Values of a slot in use number u of a launch: 2 * u, the producer may write; 2 * u + 1, the tile is
     # there; 0 again after the last use. Plain 0 and 1 would not do: cores of S blocks that share
@@ -90,7 +91,7 @@ def reverse_all2all_kernel(
     if role == 0:
         if role_core < senders:
             for work in range(role_core, put_work, senders):
-                # One rank after the other, this one first.
+                # One rank after the other, the next one first.
                 target = (rank + 1 + work) % ranks
                 for block_s in range(blocks_s):
                     s = block_s * TILE_S
@@ -152,7 +153,7 @@ def reverse_all2all_kernel(
         for work in range(role_core, total_copy, role_cores):
             block_s = work // copy_work
             item = work % copy_work // (ranks - 1)
-            # In the order in which the other ranks count their targets: own tile first, then the rank before.
+            # In the order in which the other ranks count their targets.
             source = (rank + ranks - 1 - (work + item) % (ranks - 1)) % ranks
             h = item // blocks_d
             block_d = item % blocks_d
@@ -380,7 +381,7 @@ def launch(
         return c
     a = a.contiguous()  # Whole blocks of it move by UDMA.
     out = c if _has_dense_rows(c) else torch.empty_like(c, memory_format=torch.contiguous_format)
-    parity = workspace.launches % 2
+    phase = workspace.launches % 4  # slot values tell launches that follow each other apart
     workspace.launches += 1
     reverse_all2all_kernel[(cores,)](
         a,
@@ -391,7 +392,7 @@ def launch(
         workspace.signal,
         rank,
         ranks,
-        parity,
+        phase,
         S,
         H,
         D,
@@ -401,7 +402,7 @@ def launch(
         BUFFER_NUM=BUFFER_NUM,
         ELEMENT_BYTES=ELEMENT_BYTES,
         SLOT_WORDS=SLOT_WORDS,
-        multibuffer=True,  # the next tile is loaded while this one is stored
+        multibuffer=True,  # the next tiles are loaded while these are stored
     )
     return c if out is c else c.copy_(out)
 

@@ -13,8 +13,11 @@ import pytest
 
 import fusegen.sim
 from fusegen import doctor
+from fusegen.cli.run import _tiles
+from fusegen.cli.values import Size
 from fusegen.sim.order.proof import Proof
 from tests.commands import fusegen_, refused
+from tests.plan.plans import plan_from
 
 ROOT = Path(__file__).parents[1]
 
@@ -293,3 +296,17 @@ def test_a_finding_is_printed_as_it_is(machine: Machine) -> None:
     """A line number between colons, or brackets, mean something to rich."""
     machine.result = FakeResult(ok=False, findings=(FakeFinding("stuck at x.py:100: `a[0]` [bold]"),))
     assert "Deadlock: stuck at x.py:100: `a[0]` [bold]" in fusegen_("run", "starting").stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "cores", "shape", "tiles"),
+    [
+        ("reverse_all2all_mte_signal", 7, {"S": 130, "H": 3, "D": 72}, 216),
+        # Blocks that are transferred, and tiles that are added atomically, are not stored.
+        ("reverse_all2all_udma_signal", 7, {"S": 130, "H": 3, "D": 72}, 162),
+        ("gemm_allreduce_mte_barrier", 3, {"M": 140, "N": 264, "K": 72}, 24),
+    ],
+)
+def test_the_tiles_that_a_run_stores_are_known(name: str, cores: int, shape: dict[str, int], tiles: int) -> None:
+    assert _tiles(plan_from(name), Size(2, cores, shape, 3)) == tiles
+    assert _tiles(None, Size(2, cores, shape, 3)) is None

@@ -15,7 +15,6 @@ from rich.table import Table
 if TYPE_CHECKING:
     from fusegen.cli.values import Outcome
     from fusegen.doctor import Diagnosis
-    from fusegen.plan.explain import Explanation
     from fusegen.project import Project
     from fusegen.sim import RunResult
     from fusegen.spec import LoadedSpec
@@ -31,11 +30,12 @@ def console() -> Console:
     return Console(highlight=False, emoji=False, soft_wrap=False, width=width)
 
 
-def _table(*columns: str, numbers: Sequence[str] = ()) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False)
+def table(*columns: str, numbers: Sequence[str] = ()) -> Table:
+    """An empty table without a frame; columns of `numbers` are right-aligned."""
+    empty = Table(box=None, header_style="bold", pad_edge=False)
     for column in columns:
-        table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
-    return table
+        empty.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
+    return empty
 
 
 def spec_row(loaded: LoadedSpec, state: str) -> dict[str, Any]:
@@ -58,10 +58,10 @@ def print_specs(specs: Sequence[LoadedSpec], states: Mapping[str, str], project:
     if not specs:
         console().print(f"no specs in {escape(project.shown(project.specs))}: fusegen new PATTERN writes a first one")
         return
-    table = _table("name", "pattern", "dtype", "target", "transport", "sync", "buffers", "module", numbers=["buffers"])
+    rows = table("name", "pattern", "dtype", "target", "transport", "sync", "buffers", "module", numbers=["buffers"])
     for loaded in specs:
-        table.add_row(*(escape(str(word)) for word in spec_row(loaded, states[loaded.name]).values()))
-    console().print(table)
+        rows.add_row(*(escape(str(word)) for word in spec_row(loaded, states[loaded.name]).values()))
+    console().print(rows)
 
 
 def print_diagnosis(diagnosis: Diagnosis) -> None:
@@ -91,69 +91,14 @@ def _versions(packages: Mapping[str, str | None]) -> str:
     return ", ".join(f"{name} {version or '[red]missing[/]'}" for name, version in packages.items())
 
 
-def print_explanation(explanation: Explanation) -> None:
-    """Decisions with their reasons, then memory, edges, launch and occupancy."""
-    out = console()
-    shape = ", ".join(f"{axis}={extent}" for axis, extent in explanation.shape.items())
-    out.print(f"[bold]{escape(explanation.spec)}[/]: {explanation.ranks} ranks, {explanation.cores} cores, {shape}\n")
-    decisions = _table("rule", "choice", "reason", "guide")
-    for decision in explanation.decisions:
-        decisions.add_row(*(escape(str(word)) for word in decision.values()))
-    out.print(decisions)
-
-    memory = _table("symmetric memory", "axes", "elements", "bytes", numbers=["elements", "bytes"])
-    for buffer in explanation.buffers:
-        memory.add_row(buffer["name"], _axes(buffer["axes"]), f"{buffer['elements']:,}", f"{buffer['bytes']:,}")
-    if explanation.slots["count"]:
-        slots = explanation.slots
-        memory.add_row("signal slots", _axes(slots["axes"]), f"{slots['count']:,}", f"{slots['bytes']:,}")
-    out.print(memory, "")
-
-    edges = _table("edge", "from", "to", "over", "distance", "ordered by")
-    for edge in explanation.edges:
-        distance = "next launch" if edge["across_launches"] else _counted(edge["distance"], "round")
-        edges.add_row(edge["kind"], edge["source"], edge["target"], edge["buffer"], distance, edge["cover"])
-    out.print(edges, "")
-
-    launch, occupancy = explanation.launch, explanation.occupancy
-    cores = ", ".join(f"{stage} on {count}" for stage, count in launch["roles"].items())
-    rounds, barriers = _counted(launch["rounds"], "round"), _counted(launch["barriers"], "barrier")
-    out.print(f"[bold]launch[/]     {launch['grid']} {launch['kind']} cores ({cores}), {rounds}, {barriers}")
-    carried = ", ".join(f"{count} {axis}" for axis, count in occupancy["carried"].items())
-    merged = ", ".join((*occupancy["merged"], "ranks"))
-    out.print(
-        f"[bold]work[/]       {occupancy['total_tasks']:,} work items over {merged}, "
-        f"each with {carried}; {occupancy['tiles']:,} tiles a stage and rank"
-    )
-    full = "[green]all have work[/]" if occupancy["full"] else f"[yellow]{occupancy['idle_cores']} idle[/]"
-    out.print(
-        f"[bold]occupancy[/]  {occupancy['active_cores']} of {occupancy['role_cores']} cores of a role work "
-        f"({occupancy['utilization']:.0%}), {full}"
-    )
-    waiting = occupancy["active_cores"] - occupancy["tiles_in_flight"]
-    if waiting > 0:
-        out.print(
-            f"[bold]ring[/]       holds {occupancy['tiles_in_flight']} tiles of each stage: {waiting} working cores "
-            "wait for a free place at any time; a larger buffer_num lets more of them move data"
-        )
-
-
-def _counted(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
-
-
-def _axes(axes: Mapping[str, int]) -> str:
-    return " x ".join(f"{axis} {extent}" for axis, extent in axes.items())
-
-
 def print_outcomes(outcomes: Sequence[Outcome]) -> None:
     """One row for each run, then every finding in full."""
     out = console()
-    numbers = ["ranks", "cores", "launches", "max abs error", "steps", "tiles", "seconds"]
-    table = _table("kernel", "ranks", "cores", "shape", *numbers[2:], "result", numbers=numbers)
+    numbers = ["ranks", "cores", "launches", "max error", "steps", "tiles", "seconds"]
+    rows = table("kernel", "ranks", "cores", "shape", *numbers[2:], "result", numbers=numbers)
     for outcome in outcomes:
         size, result = outcome.size, outcome.result
-        table.add_row(
+        rows.add_row(
             escape(outcome.name),
             str(size.ranks),
             str(size.cores),
@@ -165,7 +110,7 @@ def print_outcomes(outcomes: Sequence[Outcome]) -> None:
             f"{result.wall_s:.2f}",
             _verdict(result) if result.ok else _trouble(len(result.findings)),
         )
-    out.print(table)
+    out.print(rows)
     for outcome in outcomes:
         for finding in outcome.result.findings:
             out.print(f"\n{escape(outcome.name)}: {escape(str(finding))}", soft_wrap=True)

@@ -174,13 +174,16 @@ class Subject:
 
 
 def _tiles(plan: KernelPlan | None, size: Size) -> int | None:
-    """Tiles that a run without findings stores, as far as that is known."""
+    """Tiles that a run without findings stores, as far as that is known; transfers and atomic sums store none."""
     if plan is None:
         return None
-    from fusegen.plan.evaluate import Conditions, occupancy
+    from fusegen.plan.evaluate import Conditions, stage_work
+    from fusegen.plan.stages import Kind
 
-    tiles = occupancy(plan, Conditions(ranks=size.ranks, cores=size.cores, shape=size.shape)).tiles
-    return tiles * len(plan.stages) * size.ranks * size.launches
+    stores = (Kind.MOVE, Kind.REDUCE, Kind.GEMM)
+    conditions = Conditions(ranks=size.ranks, cores=size.cores, shape=size.shape)
+    tiles = sum(stage_work(plan, conditions, stage).tiles for stage in plan.stages if stage.kind in stores)
+    return tiles * size.ranks * size.launches
 
 
 @contextmanager

@@ -12,32 +12,38 @@ from fusegen.plan.visiting import CommVisiting, GemmVisiting, Visiting
 
 
 def print_visiting(visiting: Visiting) -> None:
-    """The first work indices of each loop side by side, then busy links and reuse distances beside the plain orders."""
+    """The first work indices of each loop side by side, then busy links and reuse distances beside the plain orders.
+
+    Last, what the kernel has none of.
+    """
     out = console()
     loops: list[RenderableType] = []
     if visiting.comm is not None:
         loops.append(_comm_table(visiting.comm))
     if visiting.gemm is not None:
         loops.append(_gemm_table(visiting.gemm))
-    if not loops:
-        out.print("no loop of this kernel visits ranks or GEMM tiles")
-        return
-    out.print(Columns(loops, padding=(0, 6)))
+    if loops:
+        out.print(Columns(loops, padding=(0, 6)))
     if visiting.comm is not None:
         comm = visiting.comm
-        out.print(f"\n[bold]communication[/] of rank {comm.rank}: {comm.tiles:,} tiles x {comm.ranks} ranks")
+        rounds = f"{comm.rounds:,} rounds x " if comm.rounds > 1 else ""
+        out.print(f"\n[bold]communication[/] of rank {comm.rank}: {rounds}{comm.tiles:,} tiles x {comm.ranks} ranks")
         out.print(_links_table(comm))
     if visiting.gemm is not None:
         gemm = visiting.gemm
         out.print(f"\n[bold]GEMM[/]: {gemm.rows:,} tile rows of A x {gemm.columns:,} tile columns of B")
         out.print(_reuse_table(gemm))
-        out.print(f"mean reuse distance: {gemm.ratio:.2f} of the row-major one")
+        rows, columns = gemm.analysed
+        part = "" if gemm.analysed == (gemm.rows, gemm.columns) else f", for a grid of {rows} x {columns} tiles"
+        out.print(f"mean reuse distance: {gemm.ratio:.2f} of the row-major one{part}")
+    for note in visiting.notes:
+        out.print(note)
 
 
 def _comm_table(loop: CommVisiting) -> Table:
-    table = _numbers("work", "core", "tile", "partner", title="communication")
+    table = _numbers("work", "core", "round", "tile", "partner", title="communication")
     for visit in loop.visits:
-        table.add_row(str(visit.work), str(visit.core), str(visit.tile), str(visit.partner))
+        table.add_row(*map(str, (visit.work, visit.core, visit.round, visit.tile, visit.partner)))
     return table
 
 

@@ -48,9 +48,12 @@ def _upper_of(op: Op, left: Expr, right: Expr, uppers: Mapping[str, Expr]) -> Ex
 
 
 def _quotient(dividend: Expr, divisor: Expr) -> Expr:
-    """(q * divisor - 1) // divisor is q - 1; any other quotient is at most the dividend."""
-    quotient = _divided(polynomial(dividend + 1), polynomial(divisor))
-    return dividend if quotient is None else _expression(quotient) - 1
+    """(q * divisor - 1) // divisor is q - 1, q * divisor // divisor is q; other quotients are at most the dividend."""
+    for missing in (1, 0):
+        quotient = _divided(polynomial(dividend + missing), polynomial(divisor))
+        if quotient is not None:
+            return _expression(quotient) - missing
+    return dividend
 
 
 def _divided(dividend: Polynomial, divisor: Polynomial) -> Polynomial | None:

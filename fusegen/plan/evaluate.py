@@ -8,8 +8,8 @@ from math import prod
 
 from fusegen.plan.expr import evaluate, symbols
 from fusegen.plan.ir import DTYPE_BYTES, INT32_LIMIT, KernelPlan
-from fusegen.plan.stages import Granularity, Stage
-from fusegen.plan.tasks import LAST_WAVE, carried
+from fusegen.plan.stages import Granularity, Kind, Stage, Tasks
+from fusegen.plan.tasks import LAST_WAVE, carried, work_count, works
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,42 @@ class Region:
 
 
 @dataclass(frozen=True, slots=True)
-class Occupancy:
-    """How a launch fills its cores (guide 1.2).
+class StageWork:
+    """The work of one stage on each rank, and the cores that share it.
 
+    cores    workers of the stage
+    axes     work items along each axis: partner ranks, then items; a work item is one position of all of them
+    carried  positions of each item axis that one work item carries
+    round    work items of one round, or of everything where the stage has no rounds
+    dealt    work items that are dealt at a time: of all rounds where rounds are merged
+    total    work items in a launch
+    tiles    tiles in a launch
+    """
+
+    cores: int
+    axes: Mapping[str, int]
+    carried: Mapping[str, int]
+    round: int
+    dealt: int
+    total: int
+    tiles: int
+
+    @property
+    def active_cores(self) -> int:
+        """Workers that have work."""
+        return min(self.dealt, self.cores)
+
+    @property
+    def utilization(self) -> float:
+        """Share of the workers that have work; 1 for a stage without workers."""
+        return self.active_cores / self.cores if self.cores else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """How a launch fills its cores (guide 1.2), judged by the stage whose work they must share well.
+
+    stage            name of that stage
     total_tasks      work items that are dealt at a time: of all rounds where rounds are merged, of one round otherwise
     role_cores       cores of the smallest role
     active_cores     min(total_tasks, role_cores)
@@ -52,6 +85,7 @@ class Occupancy:
     tiles_in_flight  tiles of each stage that can be under way at a time: the ring holds no more
     """
 
+    stage: str
     total_tasks: int
     role_cores: int
     active_cores: int
@@ -78,19 +112,36 @@ class Occupancy:
 
 def given_values(plan: KernelPlan, conditions: Conditions, rank: int = 0) -> dict[str, int]:
     """Values of constants, dimensions, ranks and cores, and of every definition that does not need the work split."""
+    return _given(plan, conditions, rank=rank, role_cores=role_cores(plan, conditions.cores))
+
+
+def _given(plan: KernelPlan, conditions: Conditions, *, rank: int, role_cores: int) -> dict[str, int]:
     values = {
         **dict(plan.constants),
         **conditions.shape,
         "ranks": conditions.ranks,
         "rank": rank,
         "cores": conditions.cores,
-        "role_cores": role_cores(plan, conditions.cores),
+        "role_cores": role_cores,
         "launch": 0,
     }
     for definition in plan.definitions:
         if symbols(definition.value) <= values.keys():
             values[definition.name] = evaluate(definition.value, values)
+    for tasks in works(plan.stages):
+        if tasks.sizes:
+            values |= of_round(tasks, values, 0)
     return values
+
+
+def of_round(tasks: Tasks, values: Mapping[str, int], position: int) -> dict[str, int]:
+    """Values of the names that differ from round to round, in the round at `position`."""
+    found = dict(values)
+    if tasks.round is not None:
+        found[tasks.round.name] = position
+    for definition in (*tasks.sizes, work_count(tasks)):
+        found[definition.name] = evaluate(definition.value, found)
+    return {definition.name: found[definition.name] for definition in (*tasks.sizes, work_count(tasks))}
 
 
 def all_values(plan: KernelPlan, conditions: Conditions) -> dict[str, int]:
@@ -140,9 +191,42 @@ def work_split(plan: KernelPlan, conditions: Conditions) -> dict[str, int]:
     return split
 
 
-def main_stage(plan: KernelPlan) -> Stage:
-    """The stage whose work the cores must share well: the multiplication where there is one, else the first."""
-    return next((stage for stage in plan.stages if len(stage.tile) == 3), plan.stages[0])
+def worker_cores(plan: KernelPlan, conditions: Conditions, stage: Stage) -> int:
+    """Cores that run `stage`: of a role that has one core more than the other, and of the part of it that is meant."""
+    values = _given(plan, conditions, rank=0, role_cores=stage.workers.count(conditions.cores))
+    return evaluate(stage.workers.cores(), values)
+
+
+def stage_work(plan: KernelPlan, conditions: Conditions, stage: Stage) -> StageWork:
+    """The work of `stage` on rank 0. An empty shape has no work at all."""
+    tasks = stage.tasks
+    values = given_values(plan, conditions)
+    extents = {axis.name: evaluate(axis.extent, values) for axis in tasks.items}
+    filled = tasks.granularity is Granularity.FILL and not conditions.empty()
+    carried = work_split(plan, conditions) if filled else dict.fromkeys(extents, 1)
+    ranks = {tasks.rank.name: evaluate(tasks.rank.extent, values)} if tasks.rank else {}
+    axes = {**ranks, **{name: -(-extent // carried[name]) for name, extent in extents.items()}}
+    rounds = evaluate(tasks.round.extent, values) if tasks.round else 1
+    items = prod(axes.values())
+    inner = prod(evaluate(axis.extent, values) for axis in stage.inner)
+    total, tiles = items * rounds, prod(ranks.values()) * prod(extents.values()) * rounds
+    if tasks.sizes:
+        total = tiles = sum(of_round(tasks, values, position)[tasks.work] for position in range(rounds))
+    return StageWork(
+        cores=worker_cores(plan, conditions, stage),
+        axes=axes,
+        carried=carried,
+        round=items,
+        dealt=items * (rounds if tasks.merged_rounds else 1),
+        total=total,
+        tiles=tiles * inner,
+    )
+
+
+def main_stage(plan: KernelPlan, conditions: Conditions) -> Stage:
+    """The stage whose work the cores must share well: the multiplication, else the first one with the most work."""
+    gemm = next((stage for stage in plan.stages if stage.kind is Kind.GEMM), None)
+    return gemm or max(plan.stages, key=lambda stage: stage_work(plan, conditions, stage).dealt)
 
 
 def rounds_of(plan: KernelPlan, conditions: Conditions) -> int:
@@ -156,27 +240,23 @@ def rounds_of(plan: KernelPlan, conditions: Conditions) -> int:
 
 def occupancy(plan: KernelPlan, conditions: Conditions) -> Occupancy:
     """Cores that work and cores that idle. An empty shape has no work at all."""
-    stage = main_stage(plan)
+    stage = main_stage(plan, conditions)
     tasks = stage.tasks
+    work = stage_work(plan, conditions, stage)
     values = given_values(plan, conditions)
-    extents = {axis.name: evaluate(axis.extent, values) for axis in tasks.items}
-    filled = stage is plan.stages[0] and not conditions.empty()
-    split = work_split(plan, conditions) if filled else dict.fromkeys(extents, 1)
     rounds = evaluate(tasks.round.extent, values) if tasks.round else 1
-    ranks = evaluate(tasks.rank.extent, values) if tasks.rank else 1
-    items = ranks * prod(-(-extent // split[axis]) for axis, extent in extents.items())
-    tiles = ranks * prod(extents.values())
-    total = items * (rounds if tasks.merged_rounds else 1)
-    cores = role_cores(plan, conditions.cores) if stage is plan.stages[0] else stage.workers.count(conditions.cores)
-    merged = [axis.name for axis in tasks.items if split[axis.name] < extents[axis.name]]
+    cores = work.cores if plan.is_mix or stage.workers.part else role_cores(plan, conditions.cores)
+    merged = [axis.name for axis in tasks.items if work.carried[axis.name] < evaluate(axis.extent, values)]
     merged_rounds = (tasks.round.name,) if tasks.round and tasks.merged_rounds and rounds > 1 else ()
-    in_ring = any(buffer.ring for buffer in plan.buffers)
+    rings = any(plan.buffer(region).ring for region in stage.regions() if plan.is_buffer(region))
+    under_way = work.tiles * min(rounds, plan.buffer_num) // rounds if rings and rounds else work.tiles
     return Occupancy(
-        total_tasks=total,
+        stage=stage.name,
+        total_tasks=work.dealt,
         role_cores=cores,
-        active_cores=min(total, cores),
+        active_cores=min(work.dealt, cores),
         merged=(*merged_rounds, *merged),
-        carried=split,
-        tiles=tiles * rounds,
-        tiles_in_flight=min(cores, tiles * (min(rounds, plan.buffer_num) if in_ring else rounds)),
+        carried=work.carried,
+        tiles=work.tiles,
+        tiles_in_flight=min(cores, under_way),
     )

@@ -25,7 +25,7 @@ class Dimension:
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """The largest error that the self-check accepts, |c - expected| / max(1, |expected|), and why it is not smaller."""
+    """The largest error that the self-check accepts, |c - expected| / (1 + |expected|), and why it is not smaller."""
 
     value: float
     reason: str

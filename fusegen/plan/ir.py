@@ -218,7 +218,7 @@ class Host:
     limits          elements of each user's tensor; the allocations are checked as well
     initial         what the output holds before the kernel adds to it: "zero", the name of a tensor of one row that is
                     copied to every row, or None where the kernel writes every element itself
-    numbers_launch  the kernel needs to know whether an even or an odd number of launches went before
+    numbers_launch  the kernel needs the number of launches before this one, modulo a few
     transfer_bytes  the largest transfer, which must stay below 2**31; None where there is none (guide 1.5)
     npu_split       the launcher refuses rank counts for which this split of the rank order is no bijection (guide 1.4);
                     the constant NPU_SPLIT has the same value

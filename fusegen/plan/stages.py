@@ -165,6 +165,7 @@ class Tasks:
     items           axes of the tiles of a round
     rank            axis of the partner ranks; None where a task has no partner, or all ranks at once
     merged_rounds   the round axis is part of the work index; otherwise a loop over rounds stands outside
+    sizes           names that extents use and whose values differ from round to round
     """
 
     work: str
@@ -175,6 +176,7 @@ class Tasks:
     order: Order = NEIGHBOURS_FIRST
     merged_rounds: bool = False
     granularity: Granularity = Granularity.TILE
+    sizes: tuple[Definition, ...] = ()
 
     @property
     def index_total(self) -> str:
@@ -274,6 +276,8 @@ class Level(Enum):
     ITEM = "item"
     TILE = "tile"
     SOURCE = "source"
+    CREDIT = "credit"
+    """After the work loop of a round, before what is announced there."""
 
 
 @dataclass(frozen=True, slots=True)

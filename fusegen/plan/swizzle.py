@@ -47,6 +47,9 @@ class Zigzag:
     offset: int = 7
 
 
+LINK_TASKS = 2**15
+"""Tasks of a communication loop that `links_busy` looks at; more would take seconds and change little."""
+
 CommOrder: TypeAlias = Sequential | Interleaved
 TileOrder: TypeAlias = RowMajor | Zigzag
 
@@ -208,20 +211,25 @@ class BusyLinks:
     most: int
 
 
-def links_busy(order: CommOrder, *, ranks: int, tiles: int, cores: int) -> BusyLinks:
-    """Partners at once when `cores` cores share a communication loop of `tiles * ranks` tasks.
+def links_busy(order: CommOrder, *, ranks: int, tiles: int, cores: int, rounds: int = 1) -> BusyLinks:
+    """Partners at once when `cores` cores share a communication loop of `tiles * ranks` tasks in each round.
 
-    The loop is `for work in range(core, tiles * ranks, cores)`: while tasks take equally long, the cores are at
-    `cores` consecutive work indices, a wave. A short last wave counts only if there is no other one.
+    The loop is `for work in range(core, rounds * tiles * ranks, cores)`: while tasks take equally long, the cores are
+    at `cores` consecutive work indices, a wave. A short last wave counts only if there is no other one, and of long
+    loops only evenly spaced waves count, LINK_TASKS tasks or a little more.
     The figures are the same on every rank. A loop without tasks keeps no link busy.
     """
-    total = tiles * ranks
+    a_round = tiles * ranks
+    total = rounds * a_round
     in_wave = min(cores, total)
     if not in_wave:
         return BusyLinks(0.0, 0, 0)
+    step = in_wave * max(1, total // (LINK_TASKS + in_wave))
     waves = [
-        len({comm_task(order, work, ranks=ranks, tiles=tiles).shift for work in range(first, first + in_wave)})
-        for first in range(0, total - in_wave + 1, in_wave)
+        len(
+            {comm_task(order, work % a_round, ranks=ranks, tiles=tiles).shift for work in range(first, first + in_wave)}
+        )
+        for first in range(0, total - in_wave + 1, step)
     ]
     return BusyLinks(sum(waves) / len(waves), min(waves), min(ranks, in_wave))
 

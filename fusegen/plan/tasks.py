@@ -168,7 +168,15 @@ def round_definitions(plan: KernelPlan, stage: Stage) -> tuple[Definition, ...]:
     for group in plan.slots:
         for definition in _protocol_definitions(stage, group):
             found[definition.name] = definition
+    if stage.tasks.sizes:
+        found |= {definition.name: definition for definition in (*stage.tasks.sizes, work_count(stage.tasks))}
     return tuple(found.values())
+
+
+def work_count(tasks: Tasks) -> Definition:
+    """Number of work items of one round."""
+    items = product(item_extent(axis, tasks.granularity) for axis in tasks.items)
+    return Definition(tasks.work, items if tasks.rank is None else items * tasks.rank.extent)
 
 
 def _protocol_definitions(stage: Stage, group: SlotGroup) -> tuple[Definition, ...]:
@@ -210,8 +218,9 @@ def prologue(plan: KernelPlan) -> tuple[Definition, ...]:
     if tasks.granularity is Granularity.FILL:
         result += [Definition(f"items_{axis.name}", cdiv(axis.extent, Sym(carried(axis)))) for axis in tasks.items]
     for tasks in works(plan.stages):
-        items = product(item_extent(axis, tasks.granularity) for axis in tasks.items)
-        result.append(Definition(tasks.work, items if tasks.rank is None else items * tasks.rank.extent))
+        if tasks.sizes:  # the work count is defined in each round
+            continue
+        result.append(work_count(tasks))
         if tasks.round is not None and tasks.merged_rounds:
             result.append(Definition(tasks.total, tasks.round.extent * Sym(tasks.work)))
     layouts = [buffer.layout for buffer in plan.buffers] + [slots.layout for slots in plan.slots]
@@ -221,12 +230,16 @@ def prologue(plan: KernelPlan) -> tuple[Definition, ...]:
 
 
 def block_elements(plan: KernelPlan, stage: Stage) -> Expr:
-    """Elements of the block that a stage of kind PUT sends: its rows, each as long as the distance between rows."""
+    """Elements of the block that a stage of kind PUT sends: its rows, each as long as the distance between rows.
+
+    Without loops over blocks the one block has all rows.
+    """
     (axis,) = stage.tile
     (write,) = stage.writes
     layout = plan.buffer(write.region).layout
-    (row_stride,) = (s for c, s in layout.offset(buffer_coordinates(plan, write)) if c == Sym(axis.index))
-    return minimum(Sym(axis.tile), axis.stop - Sym(axis.index)) * row_stride
+    (row_axis,) = (each for each in layout.axes if each.name == "row")
+    _, row_stride = layout.offset(buffer_coordinates(plan, write))[layout.axes.index(row_axis)]
+    return (minimum(Sym(axis.tile), axis.stop - Sym(axis.index)) if stage.inner else axis.stop) * row_stride
 
 
 def reads_sources(stage: Stage) -> bool:

@@ -95,6 +95,8 @@ class StageView:
     kind             the template of the body
     guard            condition under which a core takes part, or nothing
     round            before and after the work loop
+    waiting          condition under which a core has work in this round, where it waits for the round; else nothing
+    credit           after the work loop, before announcements of the round
     item             inside the work loop, around the loops over what an item carries
     items            those loops
     tile             inside of them, around the body
@@ -117,6 +119,8 @@ class StageView:
     total: str
     cores: str
     round: LevelView
+    waiting: str | None
+    credit: LevelView
     item: LevelView
     items: tuple[ItemView, ...]
     tile: LevelView
@@ -152,13 +156,14 @@ class NodeView:
 
 @dataclass(frozen=True, slots=True)
 class KernelView:
-    """The kernel: parameters, names defined from the shape, and the program.
+    """The kernel: parameters (`general` ones never become constants), names defined from the shape, and the program.
 
     helpers   device functions that it calls: gemm_swizzle, comm_swizzle
     """
 
     name: str
     parameters: tuple[Parameter, ...]
+    general: tuple[str, ...]
     constants: tuple[str, ...]
     roles: int
     role_comment: str

@@ -15,6 +15,7 @@ from fusegen.plan.ir import (
     TensorRole,
 )
 from fusegen.plan.layout import Axis
+from fusegen.plan.passes.counted import LAUNCHES
 from fusegen.plan.stages import Definition, Granularity
 from fusegen.plan.tasks import LAST_WAVE
 from fusegen.render.context import Line
@@ -68,6 +69,7 @@ def host_view(plan: KernelPlan) -> HostView:
         turns=any(tensor.turned for tensor in inputs),
         copies_rows=any(not tensor.contiguous and not tensor.converted for tensor in inputs),
         numbers_launch=plan.host.numbers_launch,
+        phases=LAUNCHES,
         transfer_bytes=None if plan.host.transfer_bytes is None else text(plan.host.transfer_bytes, HOST),
         initial=_initial(plan, output),
         empty=empty,
@@ -120,7 +122,7 @@ def _fitting(tensor: Tensor) -> str:
 def _documented_extent(plan: KernelPlan, axis: Axis) -> str:
     """An extent that differs between ranks has a formula that would say less than words."""
     differs = "rank" in symbols(substitute(axis.extent, plan.names))
-    return f"{axis.label or 'rows'} of this rank" if differs else text(axis.extent, HOST)
+    return f"own {axis.label or 'rows'}" if differs else text(axis.extent, HOST)
 
 
 def _cores_view(launch: Launch) -> CoresView:
@@ -157,7 +159,7 @@ def _arguments(plan: KernelPlan) -> list[str]:
     arguments = [OUT if tensor.role is TensorRole.OUTPUT else tensor.name for tensor in tensors]
     arguments += [f"workspace.{allocation.name}" for allocation in plan.host.allocations]
     arguments += ["rank", "ranks"]
-    arguments += ["parity"] if plan.host.numbers_launch else []
+    arguments += ["phase"] if plan.host.numbers_launch else []
     arguments += [dimension.name for dimension in plan.dimensions]
     arguments += [_strides(tensor) for tensor in tensors if tensor.strides and not tensor.contiguous]
     tasks = plan.stages[0].tasks

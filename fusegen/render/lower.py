@@ -10,6 +10,7 @@ from typing import assert_never
 from fusegen.plan.expr import KERNEL, Expr, Sym, symbols, text
 from fusegen.plan.ir import KernelPlan, PlanDefect, Tensor, TensorRole
 from fusegen.plan.layout import Axis
+from fusegen.plan.passes.counted import LAUNCHES
 from fusegen.plan.program import Barrier, Node, Rounds, Run, Scope, When, walk
 from fusegen.plan.stages import Call, Definition, Granularity, Kind, Peer, Role, Stage, VectorCores
 from fusegen.plan.tasks import carried, round_definitions, work_loop
@@ -66,6 +67,12 @@ def _kernel_view(plan: KernelPlan) -> KernelView:
     return KernelView(
         name=f"{plan.pattern}_kernel",
         parameters=tuple(_parameters(plan)),
+        general=(
+            "rank",
+            "ranks",
+            *(("launch",) if plan.host.numbers_launch else ()),
+            *(d.name for d in plan.dimensions),
+        ),
         constants=(*(name for name, _ in plan.constants), *(t.turned for t in plan.tensors if t.turned)),
         roles=plan.launch.roles,
         role_comment=_role_comment(plan),
@@ -92,7 +99,9 @@ def _needed(plan: KernelPlan) -> frozenset[str]:
     """Every name that the text of any stage or round uses, and what those names are made of."""
     names: frozenset[str] = frozenset()
     for stage in plan.stages:
-        names |= Lowering(plan, stage).needed() | {axis.tile for axis in stage.tile}
+        names |= Lowering(plan, stage).needed()
+        if stage.kind is not Kind.PUT:
+            names |= {axis.tile for axis in stage.tile}
         if stage.hand_over is not None:
             names |= {"TILE_STORED"}
         if stage.waits or stage.announces:
@@ -124,7 +133,7 @@ def _parameters(plan: KernelPlan) -> list[Parameter]:
     ]
     parameters += [Parameter("rank"), Parameter("ranks")]
     if plan.host.numbers_launch:
-        parameters.append(Parameter("launch", "launches on this workspace before this one, modulo 2"))
+        parameters.append(Parameter("launch", f"launches on this workspace before this one, modulo {LAUNCHES}"))
     parameters += [Parameter(dimension.name, dimension.meaning) for dimension in plan.dimensions]
     parameters += [Parameter(stride) for tensor in tensors if not tensor.contiguous for stride in tensor.strides]
     tasks = plan.stages[0].tasks

@@ -59,6 +59,8 @@ class Lowering:
             total=loop.total.name,
             cores=text(loop.cores, KERNEL),
             round=self._level(Level.ROUND, ()),
+            waiting=self._waiting(loop),
+            credit=self._level(Level.CREDIT, self._credit_lines()),
             item=self._level(Level.ITEM, self._item_lines(loop, tile_names), batched=batched),
             items=tuple(ItemView(i.name, text(i.first, KERNEL), text(i.stop, KERNEL)) for i in loop.items),
             tile=self._level(Level.TILE, self._tile_lines(tile_names), batched=batched),
@@ -79,6 +81,17 @@ class Lowering:
             first_announces=stage.kind is Kind.ANNOUNCE,
         )
 
+    def _waiting(self, loop: WorkLoop) -> str | None:
+        """A core without work must not wait for the round: nobody waits for it in turn."""
+        if not any(wait.level is Level.ROUND for wait in self.stage.waits):
+            return None
+        return f"{text(loop.core, KERNEL)} < {loop.total.name}"
+
+    def _credit_lines(self) -> list[Line]:
+        """The slot that is written at the end of a round: the same on every rank."""
+        after = [announce for announce in self.stage.announces if announce.level is Level.ROUND]
+        return [Line(SLOT, text(self._slot(announce), KERNEL)) for announce in after]
+
     # names
 
     def needed(self) -> frozenset[str]:
@@ -88,7 +101,7 @@ class Lowering:
         for access in (*stage.reads, *stage.writes):
             roots += [term for pair in self._terms(access) for term in pair]
             roots += [access.place.rank] if isinstance(access.place, Peer) else []
-        for axis in stage.tile:
+        for axis in stage.tile if stage.kind is not Kind.PUT or stage.inner else ():
             roots += [axis.origin, axis.offset, axis.stop]
         roots += self._signal_roots(self.stage.waits, self.stage.announces)
         loop = work_loop(self.plan, stage)
@@ -152,7 +165,7 @@ class Lowering:
 
     def _block(self) -> Line | None:
         """First row of the block that is sent."""
-        if self.stage.kind is not Kind.PUT:
+        if self.stage.kind is not Kind.PUT or not self.stage.inner:
             return None
         (axis,) = self.stage.tile
         return Line(axis.index, text(axis.origin, KERNEL))
@@ -263,7 +276,7 @@ class Lowering:
 
     def _named(self) -> Wait | Announce | None:
         """The signal whose slot has a name: the first one inside of the work loop."""
-        inside = [each for each in self.stage.signals() if each.level is not Level.ROUND]
+        inside = [each for each in self.stage.signals() if each.level not in (Level.ROUND, Level.CREDIT)]
         return next((each for each in inside if not self._varies_in_loop(each)), None)
 
     def _varies_in_loop(self, signal: Wait | Announce) -> bool:
@@ -282,14 +295,18 @@ class Lowering:
     def _slot_text(self, signal: Wait | Announce) -> str:
         """The name of the slot where it is the one that has a name and is in reach."""
         named, offset = self._named(), self._slot(signal)
-        reachable = named is not None and (named.level is not Level.SOURCE or signal.level is Level.SOURCE)
+        if signal.level is Level.ROUND and isinstance(signal, Announce):
+            return SLOT
+        inside = signal.level not in (Level.ROUND, Level.CREDIT)
+        reachable = inside and named is not None and Level.SOURCE not in {named.level} - {signal.level}
         if named is not None and reachable and self._slot(named) == offset:
             return SLOT
         return text(offset, KERNEL)
 
     def _wait(self, wait: Wait) -> WaitView:
         pointer = f"remote_{wait.slots}" if isinstance(wait.place, Peer) else f"{wait.slots}_ptr"
-        base = f"{wait.region}_ptr" if wait.level is Level.ROUND else self._mapped(wait.region)
+        outside = wait.level in (Level.ROUND, Level.CREDIT)
+        base = f"{wait.region}_ptr" if outside else self._mapped(wait.region)
         return WaitView(
             pointer,
             self._slot_text(wait),
@@ -302,8 +319,9 @@ class Lowering:
         return tuple(self._announce(announce) for announce in self.stage.announces if announce.level is level)
 
     def _announce(self, announce: Announce) -> AnnounceView:
+        waited = any(wait.region == announce.slots and wait.level is Level.CREDIT for wait in self.stage.waits)
         return AnnounceView(
-            f"{announce.slots}_ptr",
+            announce.slots if waited else f"{announce.slots}_ptr",
             self._slot_text(announce),
             text(announce.rank, KERNEL),
             text(announce.value, KERNEL),

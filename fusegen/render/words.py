@@ -68,7 +68,9 @@ def _sum(start: Expr, rest: str) -> str:
 
 
 def mask_text(axes: Sequence[TileAxis]) -> str:
-    """Positions inside of the shape, as a vector or a tile."""
+    """Positions inside of the shape, as a vector or a tile; nothing for a whole block."""
+    if not axes:
+        return ""
     if len(axes) == 1:
         return f"{axes[0].index} < {text(axes[0].stop, KERNEL)}"
     parts = (

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import product
 from math import prod
 
 from numpy import ravel_multi_index
@@ -41,8 +40,8 @@ class SlotNames:
     def layout_fault(self, memory: Memory, size: int) -> SlotLayout | None:
         """Why the slots in use are not those declared; `size` is that of the memory in bytes.
 
-        Used slots must be declared ones, and fill a box that starts at the first position of every axis: a shifted
-        address leaves a gap there. An axis of ranks may leave out the own rank, which needs no signal to itself.
+        Used slots must be declared ones, and with a slot those before it on every axis are used: a shifted address
+        leaves a gap there. An axis of ranks may leave out the own rank, which needs no signal to itself.
         """
         axes = self._axes.get(memory.name)
         if not axes or memory.has_plain_stores:
@@ -54,24 +53,18 @@ class SlotNames:
             message = f"{where}: {size} bytes are allocated, the module declares {declared} slots of {SLOT_BYTES} bytes"
             return SlotLayout(message, tensor=memory.name, rank=memory.rank)
         positions = [tuple(coordinate for _, coordinate in self._decoded(memory.name, slot).position) for slot in used]
-        columns = zip(axes, zip(*positions, strict=True), strict=True)
-        box = product(*(self._expected(axis, set(column), memory.rank) for axis, column in columns))
-        expected = [ravel_multi_index(position, tuple(axes.values())) for position in box]
-        missing = [slot for slot in expected if slot not in set(used)]
-        if not missing:
-            return None
-        never = self._decoded(memory.name, int(missing[0]))
-        stray = next((self._decoded(memory.name, slot) for slot in used if slot not in set(expected)), None)
-        shifted = f"; {stray} is: the slot address is shifted against the declared axes" if stray else ""
-        message = f"{where}: {never} is never used, {len(used)} of {declared} declared slots are{shifted}"
-        return SlotLayout(message, tensor=memory.name, rank=memory.rank, slot=stray or never)
-
-    @staticmethod
-    def _expected(axis: str, used: set[int], rank: int) -> list[int]:
-        """Positions that should be in use on an axis, from how many are."""
-        if axis.endswith("_rank") and rank not in used:
-            return [position for position in range(len(used) + 1) if position != rank]
-        return list(range(len(used)))
+        taken = set(positions)
+        for slot, position in zip(used, positions, strict=True):
+            for lower in _below(position, tuple(axes), memory.rank):
+                if lower not in taken:
+                    never = self._decoded(memory.name, int(ravel_multi_index(lower, tuple(axes.values()))))
+                    stray = self._decoded(memory.name, slot)
+                    message = (
+                        f"{where}: {never} is never used, {len(used)} of {declared} declared slots are; {stray} is: "
+                        "the slot address is shifted against the declared axes"
+                    )
+                    return SlotLayout(message, tensor=memory.name, rank=memory.rank, slot=stray)
+        return None
 
     def _decoded(self, name: str, index: int) -> Slot:
         """The slot with its coordinates, if it is one of the declared slots."""
@@ -84,3 +77,13 @@ class SlotNames:
             rest, coordinate = divmod(rest, extent)
             position.append((axis, coordinate))
         return Slot(index, tuple(reversed(position)))
+
+
+def _below(position: tuple[int, ...], axes: tuple[str, ...], rank: int) -> Iterator[tuple[int, ...]]:
+    """The neighbours of a position towards the first one, one for each axis."""
+    for index, (axis, coordinate) in enumerate(zip(axes, position, strict=True)):
+        before = coordinate - 1
+        if axis.endswith("_rank") and before == rank:
+            before -= 1
+        if before >= 0:
+            yield (*position[:index], before, *position[index + 1 :])

@@ -229,7 +229,7 @@ class Reduction(SpecBase):
     reduce: Annotated[Reduce, Says("ordered or atomic")] = Field(
         default="ordered",
         description=(
-            "How the terms of the ranks are added. ordered: in the order of ranks, so results are the same every "
+            "How the terms of the ranks are added. ordered: in a fixed order, so results are the same every "
             "time. atomic: in the order of arrival, which rounds differently from run to run with 3 or more ranks."
         ),
     )

@@ -141,7 +141,8 @@ def _content_faults(document: Document) -> list[Fault]:
     model = PATTERNS[known_pattern]
     faults = shape_faults(model, document)
     values = known_fields(model, document, [*document.faults, *faults])
-    broken = broken_rules(model.model_construct(None, **values), frozenset(values))
+    written = set(document.data) & set(values)
+    broken = broken_rules(model.model_construct(written, **values), frozenset(values))
     return [*faults, *(fault for fault in broken if not _is_beside(fault, document))]
 
 

@@ -136,6 +136,17 @@ def gathering_by_udma_has_no_ring(spec: AllGatherGemm) -> Iterator[Fault]:
         )
 
 
+def gathering_at_once_has_no_panels(spec: AllGatherGemm) -> Iterator[Fault]:
+    """With a barrier nobody could use a part of the rows before the rest, so they travel as one block."""
+    if _moves_blocks(spec) and spec.sync == "barrier" and "pvalue" in spec.model_fields_set:
+        yield Fault(
+            "pvalue",
+            "no pvalue, because of transport: udma and sync: barrier",
+            str(spec.pvalue),
+            "all rows for a target travel as one block, there are no rounds: leave it out, or choose sync: signal",
+        )
+
+
 def udma_has_no_order_of_tiles(spec: SpecBase) -> Iterator[Fault]:
     """Requests to one rank come from a single core (guide 1.5), so each target rank has a core of its own."""
     if not _moves_blocks(spec):
@@ -259,6 +270,7 @@ RULES: Final[tuple[Rule[Any], ...]] = (
     Rule(Movement, frozenset({"transport", "sync", "roles"}), udma_with_barriers_needs_shared_roles),
     Rule(Movement, frozenset({"transport", "sync", "buffer_num"}), udma_with_barriers_has_no_ring),
     Rule(AllGatherGemm, frozenset({"transport", "buffer_num"}), gathering_by_udma_has_no_ring),
+    Rule(AllGatherGemm, frozenset({"transport", "sync", "pvalue"}), gathering_at_once_has_no_panels),
     Rule(SpecBase, frozenset({"transport", "swizzle"}), udma_has_no_order_of_tiles),
     Rule(SpecBase, frozenset({"swizzle"}), only_nz_splits_ranks),
     Rule(Gemm, frozenset({"swizzle"}), only_nz_has_an_offset),

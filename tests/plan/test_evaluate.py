@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from fusegen.errors import PlanError
-from fusegen.plan.evaluate import Conditions, occupancy, work_split
+from fusegen.plan.evaluate import Conditions, given_values, occupancy, regions, rounds_of, work_split
 from fusegen.plan.explain import explain
+from fusegen.plan.ir import DTYPE_BYTES
 from fusegen.project import packaged_templates
 from fusegen.render.environment import render
-from tests.plan.plans import every_combination, plan_of
+from tests.plan.plans import BASES, choice_id, every_choice, every_combination, plan_for, plan_of
 
 
 @pytest.mark.parametrize(
@@ -150,3 +151,70 @@ def test_conditions_that_the_launcher_refuses_are_refused_together() -> None:
         "(lower a dimension or split the call)",
         "cores: expected at least 2, got 1 (each role needs a core of its own: push, copy)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "choice"),
+    [(p, c) for p in BASES for c in every_choice(p) if c["buffer_num"] in (1, 3)],
+    ids=lambda value: value if isinstance(value, str) else choice_id(value),
+)
+def test_regions_are_as_large_as_the_launcher_allocates(pattern: str, choice: dict[str, Any]) -> None:
+    """And slots have the axes that the planner explains."""
+    plan = plan_for(pattern, **choice)
+    launcher = launcher_functions(render(plan, packaged_templates()))
+    sizes = {"M": (1, 37), "N": (1, 65), "K": (40,), "S": (1, 130), "H": (3,), "D": (1, 300)}
+    shapes = itertools.product(*(sizes[dimension.name] for dimension in plan.dimensions))
+    for extents, ranks, cores in itertools.product(shapes, (1, 3), (3, 8)):
+        shape = {dimension.name: extent for dimension, extent in zip(plan.dimensions, extents, strict=True)}
+        found = regions(plan, Conditions(ranks, cores, shape))
+        allocated = launcher["symmetric_elements"](**shape, ranks=ranks, cores=cores)
+        assert allocated == {each.name: found[each.name].elements for each in plan.host.allocations}
+        for name, region in found.items():
+            dtype = next((a.dtype for a in plan.host.allocations if a.name == name), None) or plan.tensor(name).dtype
+            assert region.bytes == region.elements * DTYPE_BYTES[dtype]
+        if plan.slots:
+            axes = launcher["slot_axes"](**shape, ranks=ranks, cores=cores)
+            assert {name: 8 * prod(each.values()) for name, each in axes.items()} == {
+                group.name: allocated[group.name] for group in plan.slots
+            }
+
+
+@pytest.mark.parametrize(
+    ("pattern", "changes", "ranks", "shape", "tasks", "tiles"),
+    [
+        # 2 tile rows in a panel, 3 columns of tiles, of every rank; 150 rows are 10 tiles, hence 5 panels.
+        ("allgather_gemm", {}, 4, {"M": 150, "N": 72, "K": 40}, 24, 120),
+        # Without rounds all tiles of all ranks are dealt at once.
+        ("allgather_gemm", {"transport": "udma", "buffer_num": 1}, 4, {"M": 150, "N": 72, "K": 40}, 120, 120),
+        # 150 rows on 4 ranks are 38 each: 3 tiles of them in 2 panels, the last one has one tile row.
+        ("gemm_reduce_scatter", {}, 4, {"M": 150, "N": 72, "K": 40}, 24, 36),
+        ("gemm_allreduce", {}, 4, {"M": 150, "N": 72, "K": 40}, 6, 30),
+        ("gemm_allreduce", {"sync": "barrier"}, 1, {"M": 1, "N": 1, "K": 1}, 1, 1),
+    ],
+)
+def test_occupancy_of_a_mix_kernel_is_that_of_its_cube_cores(
+    pattern: str, changes: dict[str, Any], ranks: int, shape: dict[str, int], tasks: int, tiles: int
+) -> None:
+    for cores in (1, 8, 20):
+        found = occupancy(plan_for(pattern, **changes), Conditions(ranks, cores, shape))
+        assert (found.total_tasks, found.tiles, found.role_cores) == (tasks, tiles, cores)
+        assert found.active_cores == min(tasks, cores)
+        assert found.full == (tasks >= cores)
+        assert found.carried == {"tile_row": 1, "block_n": 1}
+
+
+@pytest.mark.parametrize(("rows", "expected"), [(150, 5), (32, 1), (33, 2), (0, 0)])
+def test_rounds_of_a_launch(rows: int, expected: int) -> None:
+    shape = {"M": rows, "N": 72, "K": 40}
+    assert rounds_of(plan_for("gemm_allreduce"), Conditions(3, 2, shape)) == expected
+    udma = plan_for("allgather_gemm", transport="udma", buffer_num=1)
+    assert rounds_of(udma, Conditions(3, 2, shape)) == (1 if rows else 0)
+
+
+def test_a_share_is_as_large_as_that_of_the_first_rank() -> None:
+    """The last ranks have fewer rows, or none; the first one has the most."""
+    plan = plan_for("reduce_scatter")
+    conditions = Conditions(4, 4, {"M": 9, "N": 10})
+    own = [given_values(plan, conditions, rank)["own_rows"] for rank in range(4)]
+    assert own == [3, 3, 3, 0]
+    assert regions(plan, conditions)["c"].elements == 30

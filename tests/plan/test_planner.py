@@ -1,4 +1,4 @@
-"""The planner: what it decides for every legal combination, and what it refuses."""
+"""The planner: what it decides for every legal choice."""
 
 from __future__ import annotations
 
@@ -7,28 +7,66 @@ from typing import Any
 
 import pytest
 
-from fusegen.errors import PlanError
 from fusegen.plan import KernelPlan
-from fusegen.plan.expr import Const, Expr, Sym
-from fusegen.plan.ir import AllCores, BarrierCover, EdgeKind, Granularity, PlanDefect, Role, SignalCover
-from fusegen.plan.layout import Axis, Layout
+from fusegen.plan.ir import BarrierCover, EdgeKind, PlanDefect, SignalCover
 from fusegen.plan.passes.barriers import cover_with_program
 from fusegen.plan.passes.prove import prove
-from fusegen.plan.program import Barrier, Node, Rounds, Run, When, walk
+from fusegen.plan.program import Barrier, Node, Rounds, Run, Scope, When, walk
+from fusegen.plan.stages import AllCores, Granularity, Role
 from fusegen.plan.timeline import covers, epochs, unordered
-from tests.plan.plans import every_combination, plan_of
+from tests.plan.plans import BASES, MIX, choice_id, every_choice, every_combination, every_product, plan_for, plan_of
+
+CHOICES = [
+    pytest.param(pattern, choice, id=f"{pattern}-{choice_id(choice)}")
+    for pattern in BASES
+    for choice in every_choice(pattern)
+]
+GUIDE = {"1.1", "1.2", "1.3", "1.4", "1.5", "2.1"}
 
 
-@pytest.mark.parametrize("changes", every_combination(), ids=lambda c: "-".join(str(v) for v in c.values()))
-def test_every_legal_combination_has_a_plan_that_is_proved(changes: dict[str, Any]) -> None:
-    plan = plan_of(**changes)
-    assert {edge.kind for edge in plan.edges} == {EdgeKind.FORWARD, EdgeKind.BACKWARD}
-    assert [edge.across_launches for edge in plan.edges] == [False, False, True]
-    cover = BarrierCover if changes["sync"] == "barrier" else SignalCover
-    assert all(isinstance(edge.cover, cover) for edge in plan.edges)
-    runs = [node.stage for node in walk(plan.program) if isinstance(node, Run)]
-    assert sorted(runs) == ["copy", "push"]
+@pytest.mark.parametrize(("pattern", "choice"), CHOICES)
+def test_every_legal_choice_has_a_plan_that_is_proved(pattern: str, choice: dict[str, Any]) -> None:
+    plan = plan_for(pattern, **choice)
     assert prove(plan) == plan
+    assert sorted(n.stage for n in walk(plan.program) if isinstance(n, Run)) == sorted(s.name for s in plan.stages)
+    for edge in plan.edges:
+        closes = edge.across_launches and plan.buffer(edge.buffer).ring is None
+        assert isinstance(edge.cover, BarrierCover if choice["sync"] == "barrier" or closes else SignalCover)
+        assert edge.kind is EdgeKind.BACKWARD or (edge.distance, edge.across_launches) == (0, False)
+    assert bool(plan.slots) == (choice["sync"] == "signal")
+    assert {d.section for d in plan.decisions} <= GUIDE
+    assert all(d.choice and d.reason for d in plan.decisions)
+    assert len({d.rule for d in plan.decisions}) == len(plan.decisions)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "legal", "combinations"),
+    [
+        ("reverse_all2all", 58, 192),
+        ("all2all", 58, 192),
+        ("allgather", 58, 192),
+        ("reduce_scatter", 72, 384),
+        ("allreduce", 72, 384),
+        ("allgather_gemm", 15, 32),
+        ("gemm_reduce_scatter", 24, 64),
+        ("gemm_allreduce", 24, 64),
+    ],
+)
+def test_how_many_choices_are_legal(pattern: str, legal: int, combinations: int) -> None:
+    """A rule that starts to refuse or to accept more shows here."""
+    assert len(every_choice(pattern)) == legal
+    assert len(every_product(pattern)) == combinations
+
+
+@pytest.mark.parametrize("pattern", [pattern for pattern in BASES if pattern != "allgather_gemm"])
+@pytest.mark.parametrize("swizzle", [{"order": "sequential"}, {"npu_split": 2}], ids=["sequential", "split"])
+def test_every_order_of_ranks_is_proved(pattern: str, swizzle: dict[str, Any]) -> None:
+    verify = [{**BASES[pattern]["verify"][0], "ranks": [1, 2, 4, 8]}]
+    for choice in every_choice(pattern):
+        ordered_gemm = pattern in MIX and choice["reduce"] == "ordered"
+        if choice["transport"] == "mte" and not ordered_gemm:
+            plan = plan_for(pattern, **choice, swizzle={"comm": swizzle}, verify=verify)
+            assert plan.host.npu_split == swizzle.get("npu_split", 1)
 
 
 def barriers(plan: KernelPlan) -> tuple[int, int, int]:
@@ -55,14 +93,43 @@ def test_a_round_has_as_many_barriers_as_its_ring_needs(
     assert barriers(plan_of(sync="barrier", flatten="none", roles=roles, buffer_num=buffer_num)) == expected
 
 
-@pytest.mark.parametrize("roles", ["shared", "interleaved"])
 @pytest.mark.parametrize("buffer_num", [1, 2, 3, 4])
-def test_no_barrier_of_a_program_can_be_left_out(roles: str, buffer_num: int) -> None:
-    plan = plan_of(sync="barrier", flatten="none", roles=roles, buffer_num=buffer_num)
+@pytest.mark.parametrize(
+    ("pattern", "changes"),
+    [
+        *(
+            (pattern, {"roles": roles})
+            for pattern in ("all2all", "allreduce", "reverse_all2all")
+            for roles in ("shared", "interleaved")
+        ),
+        *((pattern, {}) for pattern in MIX),
+    ],
+)
+def test_no_barrier_of_a_program_can_be_left_out(pattern: str, changes: dict[str, Any], buffer_num: int) -> None:
+    plan = plan_for(pattern, sync="barrier", buffer_num=buffer_num, **changes)
     count = sum(isinstance(node, Barrier) for node in walk(plan.program))
     assert covers(plan.program, plan.edges, ring=buffer_num)
     for position in range(count):
         assert not covers(without_barrier(plan.program, position), plan.edges, ring=buffer_num)
+        with pytest.raises(PlanDefect, match="no barrier between rounds"):
+            prove(replace(plan, program=without_barrier(plan.program, position)))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "changes", "needed"),
+    [
+        # The barrier behind packing keeps launches apart as well: the closing one is one more than needed.
+        ("all2all", {"sync": "barrier", "roles": "shared"}, 2),
+        ("allgather", {"sync": "barrier", "roles": "shared"}, 2),
+        ("allgather_gemm", {"sync": "barrier"}, 2),
+        ("all2all", {}, 1),
+        ("allgather", {}, 1),
+        ("allgather_gemm", {}, 1),
+    ],
+)
+def test_no_barrier_around_a_region_can_be_left_out(pattern: str, changes: dict[str, Any], needed: int) -> None:
+    plan = plan_for(pattern, transport="udma", buffer_num=1, **changes)
+    for position in range(needed):
         with pytest.raises(PlanDefect, match="no barrier between rounds"):
             prove(replace(plan, program=without_barrier(plan.program, position)))
 
@@ -81,7 +148,7 @@ def without_barrier(program: tuple[Node, ...], position: int) -> tuple[Node, ...
                     if seen == position:
                         continue
                     result.append(node)
-                case Rounds() | When():
+                case Rounds() | When() | Scope():
                     result.append(replace(node, body=kept(node.body)))
                 case _:
                     result.append(node)
@@ -105,125 +172,28 @@ def test_epochs_count_the_barriers_before_each_stage() -> None:
     }
 
 
+def test_a_stage_outside_of_the_rounds_runs_all_of_them_in_one_epoch() -> None:
+    at = epochs((Run("push"), Barrier(""), Run("copy")), rounds=2, launches=1)
+    assert at == {(0, "push", 0): 0, (0, "push", 1): 0, (0, "copy", 0): 1, (0, "copy", 1): 1}
+
+
 def test_one_barrier_is_too_few_for_one_buffer() -> None:
     plan = plan_of(sync="barrier", flatten="none", roles="shared", buffer_num=1)
-    one = (Rounds(0, (Run("push"), Barrier(""), Run("copy"))),)
     backward = plan.edges[1]
-    assert list(unordered(backward, one, ring=1, rounds=3)) == [(0, 1), (1, 2)]
+    assert list(unordered(backward, one_barrier(plan), ring=1, rounds=3)) == [(0, 1), (1, 2)]
 
 
-def test_a_stage_outside_of_the_rounds_is_refused() -> None:
-    with pytest.raises(ValueError, match="stage push stands outside of the rounds"):
-        epochs((Run("push"),), rounds=1, launches=1)
-
-
-def test_a_barrier_that_only_some_cores_reach_is_a_defect() -> None:
-    plan = plan_of(sync="barrier", flatten="none", roles="shared", buffer_num=1)
-    with pytest.raises(PlanDefect, match="a barrier that only some cores reach"):
-        prove(replace(plan, program=(*plan.program, When(0, None, (Barrier(""),)))))
-
-
-def test_an_edge_without_cover_is_a_defect() -> None:
-    plan = plan_of()
-    edges = (replace(plan.edges[0], cover=None), *plan.edges[1:])
-    with pytest.raises(PlanDefect, match="forward edge push -> copy on peer has no cover"):
-        prove(replace(plan, edges=edges))
-
-
-@pytest.mark.parametrize("resetters", [("copy", "push"), ("push",), ()])
-def test_a_slot_has_exactly_one_resetter(resetters: tuple[str, ...]) -> None:
-    plan = plan_of()
-    with pytest.raises(PlanDefect, match="expected slots signal of peer with copy as their only resetter"):
-        prove(replace(plan, slots=(replace(plan.slots[0], resetters=resetters),)))
-
-
-def with_protocol(plan: KernelPlan, **values: int) -> KernelPlan:
-    """The plan with constant slot values."""
-    (slots,) = plan.slots
-    protocol = replace(slots.protocol, **{name: Const(value) for name, value in values.items()})
-    return replace(plan, slots=(replace(slots, protocol=protocol),))
-
-
-@pytest.mark.parametrize(
-    ("flatten", "values", "message"),
-    [
-        ("auto", {"free": 0, "ready": 1, "credit": 0}, r"different cores wait for the same value of one slot: \[0, 0"),
-        ("none", {"ready": 0}, "a value is free in one use and ready in another"),
-        ("none", {"credit": 2}, "a launch must start and end at 0, not at 0 and 2"),
-        ("none", {"free": 3}, "a launch must start and end at 0, not at 3 and 0"),
-        ("auto", {"credit": 0}, r"credits \(0,\) are not what the next uses wait for, \(2,\)"),
-    ],
-)
-def test_slot_values_that_mix_up_uses_are_a_defect(flatten: str, values: dict[str, int], message: str) -> None:
-    plan = plan_of(flatten=flatten)
-    assert prove(plan) == plan
-    with pytest.raises(PlanDefect, match=message):
-        prove(with_protocol(plan, **values))
-
-
-def test_plain_values_are_proved_where_rounds_are_not_merged() -> None:
-    plan = plan_of(flatten="none")
-    assert prove(with_protocol(plan, free=0, ready=1, credit=0)) == plan
-
-
-@pytest.mark.parametrize("sync", ["barrier", "signal"])
-def test_a_plan_without_edges_or_stages_is_a_defect(sync: str) -> None:
-    plan = plan_of(sync=sync)
-    with pytest.raises(PlanDefect, match="expected 3 edges between the stages that meet in a buffer, got 0 others"):
-        prove(replace(plan, edges=()))
-    with pytest.raises(PlanDefect, match=r"the program runs \[\], expected every stage once"):
-        prove(replace(plan, program=()))
+def one_barrier(plan: KernelPlan) -> tuple[Node, ...]:
+    """A program with one barrier in each round and none after them."""
+    axis = plan.stages[0].tasks.round
+    assert axis is not None
+    return (Rounds(axis, 0, (Run("push"), Barrier(""), Run("copy"))),)
 
 
 def test_no_program_for_the_edges_is_a_defect() -> None:
-    plan = plan_of(sync="barrier", roles="shared")
-    without = (Rounds(0, (Run("push"), Run("copy"))),)
-    with pytest.raises(PlanDefect, match="no barrier program orders every edge of a ring of 2"):
-        cover_with_program(plan, iter([without]))
-
-
-def test_a_slot_coordinate_that_leaves_its_axis_is_a_defect() -> None:
-    plan = plan_of()
-    (slots,) = plan.slots
-    ring, source, tile = slots.layout.axes
-    short = Layout((ring, source, Axis(tile.name, Sym("H"))), slots.layout.stride_names)
-    with pytest.raises(PlanDefect, match=r"push: signal\.tile may leave its axis"):
-        prove(replace(plan, slots=(replace(slots, layout=short),)))
-
-
-def written_at(plan: KernelPlan, **changes: Expr) -> KernelPlan:
-    """The plan whose producer writes with other coordinates in the buffer."""
-    push, copy = plan.stages
-    (write,) = push.writes
-    names = [axis.name for axis in plan.buffer("peer").layout.axes]
-    coordinates = tuple(changes.get(name, old) for name, old in zip(names, write.coordinates, strict=True))
-    return replace(plan, stages=(replace(push, writes=(replace(write, coordinates=coordinates),)), copy))
-
-
-def test_a_buffer_coordinate_that_leaves_its_axis_is_a_defect() -> None:
-    plan = plan_of()
-    push, copy = plan.stages
-    head = Sym("rank") * Sym("H") + Sym("h") + 1
-    moved = written_at(plan, head=head)
-    reading = replace(copy.reads[0], coordinates=(*copy.reads[0].coordinates[:2], head, copy.reads[0].coordinates[3]))
-    shifted = replace(moved, stages=(moved.stages[0], replace(copy, reads=(reading,))))
-    with pytest.raises(PlanDefect, match=r"peer: copy does not read where push writes|peer\.head may leave its axis"):
-        prove(shifted)
-    assert prove(replace(plan, stages=(push, copy))) == plan
-
-
-@pytest.mark.parametrize("changes", [{"ring": Const(0)}, {"row": Const(0)}, {"head": Sym("h")}])
-def test_a_consumer_that_reads_elsewhere_is_a_defect(changes: dict[str, Expr]) -> None:
-    with pytest.raises(PlanDefect, match="buffer peer: copy does not read where push writes"):
-        prove(written_at(plan_of(), **changes))
-
-
-def test_a_partner_that_may_be_negative_is_a_defect() -> None:
-    plan = plan_of()
-    push, copy = plan.stages
-    backwards = replace(copy.partner, value=(Sym("rank") - Sym("shift")) % Sym("ranks"))
-    with pytest.raises(PlanDefect, match=r"copy: rank - work % ranks may be -1 on 2 ranks"):
-        prove(replace(plan, stages=(push, replace(copy, partner=backwards))))
+    plan = plan_of(sync="barrier", roles="shared", buffer_num=1)
+    with pytest.raises(PlanDefect, match="no barrier program orders every edge of a ring of 1"):
+        cover_with_program(plan, iter([one_barrier(plan)]))
 
 
 @pytest.mark.parametrize("flatten", ["s", "auto"])
@@ -245,14 +215,6 @@ def decision(plan: KernelPlan, rule: str) -> str:
     return choice
 
 
-@pytest.mark.parametrize("changes", every_combination(), ids=lambda c: "-".join(str(v) for v in c.values()))
-def test_every_decision_names_its_guide_section(changes: dict[str, Any]) -> None:
-    decisions = plan_of(**changes).decisions
-    assert {d.section for d in decisions} <= {"1.1", "1.2", "1.3", "1.4", "2.1"}
-    assert all(d.choice and d.reason for d in decisions)
-    assert len({d.rule for d in decisions}) == len(decisions)
-
-
 def test_flattening_is_the_same_for_all_stages() -> None:
     for changes in every_combination():
         tasks = {stage.tasks for stage in plan_of(**changes).stages}
@@ -262,60 +224,34 @@ def test_flattening_is_the_same_for_all_stages() -> None:
         assert (task.granularity is Granularity.FILL) == (changes["flatten"] == "auto")
 
 
+def test_batched_announcements_keep_rounds_apart() -> None:
+    for pattern in ("reverse_all2all", "allreduce"):
+        plan = plan_for(pattern, announce="batched", flatten="auto")
+        assert all(stage.batched and not stage.tasks.merged_rounds for stage in plan.stages)
+
+
 def test_workers_share_every_core_out_once() -> None:
+    plan = plan_of()
+    assert [stage.workers.selection for stage in plan.stages] == [Role(0, 2), Role(1, 2)]
     for cores in range(2, 12):
-        counts = [Role(index, 2) for index in range(2)]
-        plan = plan_of()
-        assert [stage.workers.selection for stage in plan.stages] == counts
         assert [stage.workers.count(cores) for stage in plan.stages] == [-(-cores // 2), cores // 2]
     assert plan_of(sync="barrier", roles="shared").stages[0].workers.selection == AllCores()
+    mix = plan_for("gemm_allreduce")
+    assert [(s.name, s.workers.engine.value, s.workers.count(5)) for s in mix.stages] == [
+        ("gemm", "cube", 5),
+        ("announce", "vector", 5),
+        ("reduce", "vector", 10),
+    ]
 
 
 @pytest.mark.parametrize(
-    ("dtype", "target", "tile", "message"),
+    ("changes", "minimum"),
     [
-        (
-            "bfloat16",
-            "Ascend910B3",
-            {"s": 512, "d": 128},
-            "tile.s: expected two bfloat16 tiles in the 192 KiB unified buffer of Ascend910B3, "
-            "got 512 x 128 twice: 256 KiB (with tile.d 128, tile.s can be at most 256)",
-        ),
-        (
-            "float32",
-            "Ascend910B3",
-            {"s": 256, "d": 128},
-            "tile.s: expected two float32 tiles in the 192 KiB unified buffer of Ascend910B3, "
-            "got 256 x 128 twice: 256 KiB (with tile.d 128, tile.s can be at most 128)",
-        ),
-        (
-            "float32",
-            "Ascend950PR_9589",
-            {"s": 1024, "d": 1024},
-            "tile.s: expected two float32 tiles in the 248 KiB unified buffer of Ascend950PR_9589, "
-            "got 1024 x 1024 twice: 8192 KiB (with tile.d 1024, tile.s can be at most 16)",
-        ),
+        ({}, 2),
+        ({"sync": "barrier", "roles": "shared"}, 1),
+        ({"transport": "udma"}, 3),
+        ({"transport": "udma", "sync": "barrier", "roles": "shared", "buffer_num": 1}, 2),
     ],
 )
-def test_tiles_that_do_not_fit_twice_are_refused(dtype: str, target: str, tile: dict[str, int], message: str) -> None:
-    with pytest.raises(PlanError) as caught:
-        plan_of(dtype=dtype, target=target, tile=tile)
-    assert str(caught.value) == message
-
-
-def test_the_advised_tile_is_accepted() -> None:
-    assert dict(plan_of(dtype="float32", tile={"s": 128, "d": 128}).constants)["TILE_S"] == 128
-
-
-def test_verification_shapes_beyond_32_bit_offsets_are_refused_all_at_once() -> None:
-    points = [
-        {"ranks": [1, 2], "cores": 8, "shape": {"S": 2**16, "H": 2**8, "D": 2**6}},
-        {"ranks": [2], "cores": 8, "shape": {"S": 1, "H": 2**16, "D": 2**8}},
-    ]
-    with pytest.raises(PlanError) as caught:
-        plan_of(verify=points)
-    assert [(fault.field, fault.expected, fault.got) for fault in caught.value.faults] == [
-        ("verify[0].shape, 2 ranks", "fewer than 2**31 elements in a, for 32-bit offsets", str(2**31)),
-        ("verify[0].shape, 2 ranks", "fewer than 2**31 elements in c, for 32-bit offsets", str(2**31)),
-        ("verify[1].shape, 2 ranks", "fewer than 2**31 elements in peer, for 32-bit offsets", str(2**32)),
-    ]
+def test_every_role_and_every_part_of_it_needs_a_core(changes: dict[str, Any], minimum: int) -> None:
+    assert plan_for("allgather", **changes).launch.minimum_cores == minimum

@@ -125,7 +125,8 @@ def test_a_fault_names_the_field_of_the_spec() -> None:
 def comm_loops(draw: st.DrawFn) -> tuple[CommOrder, int, int]:
     """An order, ranks and tiles."""
     ranks, split = draw(ranks_and_split())
-    return draw(st.sampled_from([Sequential(), Interleaved(split)])), ranks, draw(st.integers(1, 20))
+    orders: list[CommOrder] = [Sequential(), Interleaved(split)]
+    return draw(st.sampled_from(orders)), ranks, draw(st.integers(1, 20))
 
 
 @given(comm_loops())

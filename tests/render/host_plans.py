@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from fusegen.plan import KernelPlan
 from fusegen.plan.expr import Const, Expr, Sym, cdiv, minimum
 from fusegen.plan.facts import Dimension, Tolerance
-from fusegen.plan.ir import Allocation, Definition, Host, Launch, LaunchKind, SlotGroup, Tensor, TensorRole
+from fusegen.plan.ir import Allocation, Host, Launch, LaunchKind, SlotGroup, Tensor, TensorRole
 from fusegen.plan.layout import Axis, Layout
+from fusegen.plan.stages import Definition
 from fusegen.project import packaged_templates
 from fusegen.render.context import Line
 from fusegen.render.environment import environment
@@ -139,7 +140,7 @@ class Toy:
         parameters = "".join(f"    {name},\n" for name in self.parameters())
         kernel = f"@triton.jit\ndef {plan.pattern}_kernel(\n{parameters}):{self.body}"
         return re.sub(
-            r"@triton\.jit\n.*?\n\n\n(?=def (?:_check_split|available_cores))",
+            r"# Sizes and ranks[^\n]*\n@triton\.jit\(.*?\n\n\n(?=def (?:_check_split|available_cores))",
             lambda _: f"{kernel}\n\n",
             text,
             flags=re.DOTALL,
@@ -242,7 +243,7 @@ def reduction(
     )
     peer = Allocation("peer", (2 if numbered else 1) * M * N + Sym("cores"), "float32", zeroed=False)
     body = REDUCE.replace("PART\n", PART[gemm] + "\n").replace("START", start).replace("OUTPUT", f"tl.{dtype}")
-    body = body.replace("PARITY", "launch" if numbered else "0")
+    body = body.replace("PARITY", "launch % 2" if numbered else "0")
     body += "" if numbered else f"    {BARRIER}\n"
     body = body.replace("FIRST", "rank * tl.cdiv(M, ranks)" if scatter else "0")
     body = body.replace("STOP", "tl.minimum(M, (rank + 1) * tl.cdiv(M, ranks))" if scatter else "M")

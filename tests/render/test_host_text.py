@@ -41,20 +41,21 @@ def test_arguments_are_as_many_as_parameters(name: str) -> None:
     toy = TOYS[name]
     launch = function(toy.text(), "launch")
     (call,) = (node for node in ast.walk(launch) if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript))
-    axes = {tensor.name: len(tensor.axes) for tensor in toy.plan.tensors}
+    output = toy.plan.tensors[-1].name
+    axes = {"out" if tensor.name == output else tensor.name: len(tensor.axes) for tensor in toy.plan.tensors}
     passed: list[str] = []
     for argument in call.args:
         words = ast.unparse(argument)
         if words.startswith("*"):
             name = words.removeprefix("*").removesuffix(".stride()")
-            passed += [name] * axes[name]
+            passed += [output if name == "out" else name] * axes[name]
         else:
-            passed.append(words.removeprefix("workspace."))
-    passed += [f"{keyword.arg}" for keyword in call.keywords]
+            passed.append(output if words == "out" else words.removeprefix("workspace."))
+    passed += [f"{keyword.arg}" for keyword in call.keywords if keyword.arg != "multibuffer"]
     expected = []
     for parameter in toy.parameters():
         parameter = parameter.removesuffix("_ptr").removesuffix(": tl.constexpr")
-        parameter = "parity" if parameter == "launch" else parameter
+        parameter = "phase" if parameter == "launch" else parameter
         stride = parameter.startswith("stride_")
         expected.append(parameter.removeprefix("stride_")[:-1] if stride else parameter)
     assert passed == expected
@@ -63,10 +64,11 @@ def test_arguments_are_as_many_as_parameters(name: str) -> None:
 def test_documentation_of_the_launcher_is_in_columns() -> None:
     documentation = ast.get_docstring(function(TOYS["gemm_reduce_scatter_bias"].text(), "launch")) or ""
     assert documentation.splitlines()[2:8] == [
-        "a     [M, K], any strides",
-        "b     [K, N], any strides",
-        "bias  [N], any strides",
-        "c     [rows of this rank, N], any strides; where to write, a new tensor if not given",
+        "a     [M, K], any strides, copied unless rows are contiguous",
+        "b     [K, N], any strides, copied unless rows are contiguous",
+        "bias  [N], any strides, copied unless contiguous",
+        "c     [own rows, N], any strides, copied unless rows are contiguous"
+        "; where to write, a new tensor if not given",
         "",
         "A shape with a zero in it launches nothing: `c` has `bias` in every row.",
     ]
@@ -74,7 +76,7 @@ def test_documentation_of_the_launcher_is_in_columns() -> None:
 
 def test_whole_blocks_need_contiguous_tensors() -> None:
     text = TOYS["allgather_gemm"].text()
-    assert "    a = a.contiguous()  # whole blocks of it move by UDMA\n" in text
+    assert "    a = a.contiguous()  # Whole blocks of it move by UDMA.\n" in text
     assert "a  [M, K], any strides, copied unless contiguous" in text
     assert "*a.stride()" not in text
     assert "*b.stride()" in text
@@ -113,17 +115,17 @@ def test_kinds_of_cores() -> None:
 
 def test_what_the_output_holds_before_the_kernel() -> None:
     comment = "    # The kernel adds to c with atomics: what c holds before is part of the result.\n"
-    assert f"{comment}    c.copy_(bias.expand(c.shape))\n    if 0 in workspace.shape:\n        return c\n" in (
-        TOYS["gemm_allreduce_bias"].text()
-    )
-    assert f"{comment}    c.zero_()\n" in TOYS["gemm_allreduce"].text()
+    with_bias = TOYS["gemm_allreduce_bias"].text()
+    assert f"{comment}    out.copy_(bias.expand(out.shape))\n" in with_bias
+    assert "    if 0 in workspace.shape:\n        return c.copy_(bias.expand(c.shape))\n" in with_bias
+    assert f"{comment}    out.zero_()\n" in TOYS["gemm_allreduce"].text()
     assert "atomics" not in TOYS["gemm_reduce_scatter"].text()
     assert "        return c.zero_()\n" in TOYS["gemm_reduce_scatter"].text()
     assert "        return c.copy_(bias.expand(c.shape))\n" in TOYS["gemm_allreduce_kernel_bias"].text()
 
 
 def test_modules_without_signals_have_no_slots() -> None:
-    assert "slot" not in TOYS["allreduce"].text()
+    assert "def slot_axes" not in TOYS["allreduce"].text()
     assert "def slot_axes(M: int, N: int, *, ranks: int, cores: int)" in TOYS["allgather"].text()
 
 

@@ -255,7 +255,7 @@ def test_only_the_declared_memory_is_decoded(signal_module: Path, mutant) -> Non
     path = mutant(
         signal_module,
         ("    core = tl.program_id(0)\n", '    core = tl.program_id(0)\n    dl.wait(c_ptr, 1, "sys", "acquire")\n'),
-        ("        a,\n        c,\n", "        a,\n        workspace.flags,\n"),
+        ("        a,\n        out,\n", "        a,\n        workspace.flags,\n"),
         (
             "        self.signal.fill_(0)\n",
             "        self.signal.fill_(0)\n"

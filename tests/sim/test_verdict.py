@@ -214,7 +214,7 @@ def check(rank, ranks):
         (0, 0, "source_rank", None),
         (1, 0, "source_rank", None),
         (0, 1, "source_rank", "flag_ptr on rank 1: slot 0 (source_rank 0) is never used, 3 of 4 declared slots are"),
-        (1, 0, "tile", "flag_ptr on rank 0: slot 0 (tile 0) is never used, 2 of 4 declared slots are; slot 2 (tile 2)"),
+        (1, 0, "tile", "flag_ptr on rank 0: slot 0 (tile 0) is never used, 2 of 4 declared slots are; slot 1 (tile 1)"),
         (1, 1, "source_rank", "flag_ptr on rank 1: slot 0 (source_rank 0) is never used, 2 of 4 declared slots are"),
     ],
 )

@@ -24,7 +24,8 @@ READ = "Every tile of this round has been read: the next round, or launch, write
 def cover_with_barriers(plan: KernelPlan) -> KernelPlan:
     """Take the first of the candidate programs, cheapest first, whose barriers order every edge."""
     if all(buffer.ring is None for buffer in plan.buffers):
-        return cover_with_program(plan, iter((_whole(plan),)))
+        once = _whole(plan)
+        return cover_with_program(plan, iter((once, (*once, Barrier(CLOSE_WHOLE)))))
     producer, consumer = plan.stages
     axis = producer.tasks.round
     if axis is None:
@@ -112,7 +113,7 @@ def _whole(plan: KernelPlan) -> tuple[Node, ...]:
             fresh.clear()
         nodes.append(run(plan, stage))
         fresh |= {access.region for access in stage.writes}
-    return (*nodes, Barrier(CLOSE_WHOLE))
+    return tuple(nodes)
 
 
 def run(plan: KernelPlan, stage: Stage) -> Node:

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from fusegen.plan.bounds import is_at_most, upper
 from fusegen.plan.evaluate import all_values
-from fusegen.plan.expr import Binary, Expr, NegativeValueError, Op, Ranges, Sym, evaluate, interval, substitute, symbols
+from fusegen.plan.expr import (
+    Binary,
+    Expr,
+    NegativeValueError,
+    Op,
+    Ranges,
+    Sym,
+    evaluate,
+    interval,
+    polynomial,
+    substitute,
+    symbols,
+)
 from fusegen.plan.ir import KernelPlan
 from fusegen.plan.passes.budget import point_conditions
+from fusegen.plan.passes.counted import LAUNCHES
 from fusegen.plan.stages import Binding, Call, Definition, Stage
-from fusegen.plan.tasks import buffer_coordinates, reads_sources, round_definitions, slot_coordinates, work_loop
+from fusegen.plan.tasks import (
+    buffer_coordinates,
+    reads_sources,
+    round_definitions,
+    slot_coordinates,
+    work_count,
+    work_loop,
+)
 
 
 def bound_defects(plan: KernelPlan) -> Iterator[str]:
@@ -18,15 +38,30 @@ def bound_defects(plan: KernelPlan) -> Iterator[str]:
     fixed = {name: value for name, value in plan.names.items() if not _is_opaque(value)}
     exact = _exact_quotients(plan)
     positive = _positive(plan)
-    # Bounds of quotients help where one is divided again, and hinder where they cancel: either proof will do.
-    given = {d.name: substitute(d.at_most, fixed) for d in plan.definitions if d.at_most is not None}
     for stage in plan.stages:
-        proofs = [_uppers(plan, stage, fixed, known) for known in ({}, given)]
+        limits = {d.name: substitute(d.at_most, fixed) for d in _bounded(plan, stage) if d.at_most is not None}
+        # A bound put in early helps where a name is divided, and hinders where it cancels: either proof will do.
+        kept: dict[str, Expr] = {name: Sym(name) for name in limits}
+        early, late = (_uppers(plan, stage, fixed, known) for known in (limits, kept))
         for what, coordinate, extent in _coordinates(plan, stage):
             limit = substitute(substitute(extent, fixed) - 1, exact)
-            bounds = (substitute(upper(substitute(coordinate, fixed), uppers), exact) for uppers in proofs)
-            if not any(is_at_most(bound, limit, positive) for bound in bounds):
+            raw = substitute(coordinate, fixed)
+            bounds = [upper(raw, early), upper(raw, late)]
+            if _grows_with(bounds[1], limits):
+                bounds.append(substitute(bounds[1], limits))
+            if not any(is_at_most(substitute(bound, exact), limit, positive) for bound in bounds):
                 yield f"{stage.name}: {what} may leave its axis"
+
+
+def _bounded(plan: KernelPlan, stage: Stage) -> tuple[Definition, ...]:
+    """Definitions that may have a bound of their own."""
+    return (*plan.definitions, *stage.tasks.sizes)
+
+
+def _grows_with(bound: Expr, names: Iterable[str]) -> bool:
+    """True when a larger value of any of the names makes no term smaller."""
+    known = set(names)
+    return all(value >= 0 for term, value in polynomial(bound).items() if known & set(term))
 
 
 def _is_opaque(value: Expr) -> bool:
@@ -71,7 +106,8 @@ def _uppers(plan: KernelPlan, stage: Stage, fixed: dict[str, Expr], known: dict[
         "launch": Sym("launches_counted"),
         **{core: substitute(Sym(cores), fixed) - 1 for core, cores in CORES.items()},
     }
-    uppers["work"] = upper(substitute(loop.total, fixed), uppers) - 1
+    total = substitute(work_count(tasks).value if tasks.sizes else loop.total, fixed)
+    uppers["work"] = upper(total, uppers) - 1
     if tasks.round is not None:
         uppers[tasks.round.name] = tasks.round.extent - 1
     sources = (stage.partner,) if stage.partner and reads_sources(stage) else ()
@@ -79,7 +115,7 @@ def _uppers(plan: KernelPlan, stage: Stage, fixed: dict[str, Expr], known: dict[
         if announce.each:
             uppers[announce.each.name] = upper(substitute(announce.each.stop, fixed), uppers) - 1
     for binding in (*round_definitions(plan, stage), *loop.bindings, *sources):
-        uppers |= _upper_of(binding, fixed, uppers)
+        uppers |= {name: value for name, value in _upper_of(binding, fixed, uppers).items() if name not in known}
     for item in loop.items:
         uppers[item.name] = upper(item.stop, uppers) - 1
     for axis in stage.tile:
@@ -128,7 +164,7 @@ def sign_defects(plan: KernelPlan) -> Iterator[str]:
         if conditions.empty():
             continue
         values = all_values(plan, conditions)
-        for definition in plan.definitions:
+        for definition in {d.name: d for stage in plan.stages for d in _bounded(plan, stage)}.values():
             if definition.at_most is not None and values[definition.name] > evaluate(definition.at_most, values):
                 yield f"{definition.name} is more than its bound on {conditions.ranks} ranks"
         for stage in plan.stages:
@@ -157,7 +193,7 @@ def _intervals(plan: KernelPlan, stage: Stage, values: dict[str, int]) -> Ranges
     loop = work_loop(plan, stage)
     ranks = values["ranks"]
     ranges = {name: (value, value) for name, value in values.items()}
-    ranges |= {"rank": (0, ranks - 1), "step": (0, ranks - 1), "launch": (0, 1)}
+    ranges |= {"rank": (0, ranks - 1), "step": (0, ranks - 1), "launch": (0, LAUNCHES - 1)}
     ranges |= {core: (0, max(values.get(cores, 1) - 1, 0)) for core, cores in CORES.items()}
     ranges["work"] = (0, max(values[loop.total.name] - 1, 0))
     if stage.tasks.round is not None:

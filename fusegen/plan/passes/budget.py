@@ -149,13 +149,16 @@ def _gemm(plan: KernelPlan, stage: Stage) -> Iterator[Fault]:
             f"{m} x {n}: {accumulator // KIB} KiB",
             f"with tile.m {m}, tile.n can be at most {fit}" if fit >= 16 else "lower tile.m",
         )
-    inputs = 2 * k * (m + n) * DTYPE_BYTES[plan.dtype]
+    bias = n * DTYPE_BYTES["float32"] if any(access.region == "bias" for access in stage.reads) else 0
+    inputs = 2 * k * (m + n) * DTYPE_BYTES[plan.dtype] + bias
     if inputs > plan.target.l1_bytes:
-        most = plan.target.l1_bytes // (2 * (m + n) * DTYPE_BYTES[plan.dtype])
+        beside = " and the bias" if bias else ""
+        most = (plan.target.l1_bytes - bias) // (2 * (m + n) * DTYPE_BYTES[plan.dtype])
         fit = 1 << (most.bit_length() - 1) if most else 0
         yield Fault(
             "tile.k",
-            f"two {plan.dtype} tiles each of A and B in the {plan.target.l1_bytes // KIB} KiB L1 of {plan.target.name}",
-            f"{m} x {k} and {k} x {n} twice: {inputs // KIB} KiB",
+            f"two {plan.dtype} tiles each of A and B{beside} in the {plan.target.l1_bytes // KIB} KiB L1 of "
+            f"{plan.target.name}",
+            f"{m} x {k} and {k} x {n} twice{f', {n} more' if bias else ''}: {-(-inputs // KIB)} KiB",
             f"with tile.m {m} and tile.n {n}, tile.k can be at most {fit}" if fit >= 16 else "lower tile.m or tile.n",
         )

@@ -1,15 +1,28 @@
 """Signals of a mix kernel: ready slots for any number of readers, and one credit a round from every reader core.
 
 Many cores read one tile (all column tiles of a GEMM read the same rows of A), so no reader may reset its slot. Values
-number the uses instead, over two launches in turn, and each reader core returns one credit when it has read its share
+number the uses instead, over four launches in turn, and each reader core returns one credit when it has read its share
 of a round.
+
+A wait ends when a slot equals a value: a credit must not change again before every writer core has seen it. A reader
+core needs tiles of some writer cores only, and could return credit t + 1 while another writer still waits for t. So
+credits of even and of odd uses have slots of their own. Credit t + 2 is written in the slot of credit t, and not before
+every writer core with tiles in use t has seen t:
+
+    the reader core has waited for a tile of use t + 1 (cores without a share wait for one, too), hence
+    the writer of that tile has seen all credits t + 1, hence
+    every reader core has read its share of use t, hence
+    every tile of use t has been written, by writer cores that had seen credit t before.
+
+Writer cores without tiles do not wait. Four launches make numbers of uses that share a slot differ even where a launch
+uses a ring position once.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from fusegen.plan.expr import Const, Sym, cdiv
+from fusegen.plan.expr import Const, Expr, Sym, cdiv
 from fusegen.plan.facts import Decision
 from fusegen.plan.ir import Buffer, HandOver, KernelPlan, Protocol, Purpose, SignalCover, SlotGroup
 from fusegen.plan.layout import Axis, Layout
@@ -30,6 +43,8 @@ from fusegen.plan.stages import (
 )
 
 RANK, RANKS = Sym("rank"), Sym("ranks")
+LAUNCHES = 4
+"""Launches after which use numbers repeat."""
 TILE_STORED = 8
 """The one event id that a mix kernel uses: a tile has been stored. The compiler counts its own events from 0."""
 MAX_EVENTS = 16
@@ -55,8 +70,13 @@ def cover_counted(plan: KernelPlan, buffer: Buffer) -> KernelPlan:
     credit = SlotGroup(
         "credit",
         Layout(
-            (Axis("ring", Sym("BUFFER_NUM")), Axis("reader_rank", RANKS), Axis("reader_core", reader_cores)),
-            (("ring", "credit_ring"),),
+            (
+                Axis("ring", Sym("BUFFER_NUM")),
+                Axis("parity", Const(2)),
+                Axis("reader_rank", RANKS),
+                Axis("reader_core", reader_cores),
+            ),
+            (("ring", "credit_ring"), ("parity", "credit_parity"), ("reader_rank", "credit_rank")),
         ),
         buffer.name,
         Purpose.CREDIT,
@@ -79,7 +99,8 @@ def _writer_side(plan: KernelPlan, writer: Stage, buffer: Buffer, ready: SlotGro
     readers = RANKS * credit.layout.axes[-1].extent
     zero = Const(0)
     free = credit.protocol.free or zero
-    wait = Wait(credit.name, Local(), (Sym("ring"), zero, zero), readers, free, buffer.name, Level.ROUND)
+    first_credit = (Sym("ring"), (Sym("turn") + 1) % 2, zero, zero)
+    wait = Wait(credit.name, Local(), first_credit, readers, free, buffer.name, Level.ROUND)
     batched = plan.choices.announce == "batched"
     if writer.workers.engine is Engine.VECTOR:
         rank = access.place.rank if isinstance(access.place, Peer) else RANK
@@ -116,16 +137,18 @@ def _reader(stage: Stage, buffer: Buffer, ready: SlotGroup, credit: SlotGroup, c
     level = Level.SOURCE if stage.kind is Kind.REDUCE else Level.ITEM
     first = (Sym("ring"), *piece.first)
     wait = Wait(ready.name, Local(), first, piece.count, ready.protocol.ready, buffer.name, level)
+    own_first: tuple[Expr, ...] = (Sym("ring"), RANK, *(Const(0) for _ in buffer.pieces[1:]))
+    begun = Wait(ready.name, Local(), own_first, Const(1), ready.protocol.ready, credit.name, Level.CREDIT)
     announce = Announce(
         credit.name,
         Sym("source"),
-        (Sym("ring"), RANK, core),
+        (Sym("ring"), Sym("turn") % 2, RANK, core),
         credit.protocol.credit or Const(0),
         Level.ROUND,
         each=every_rank("source"),
         comment="Credit return: this core has read its share of the round.",
     )
-    return replace(stage, waits=(wait,), announces=(announce,))
+    return replace(stage, waits=(wait, begun), announces=(announce,))
 
 
 def _protocol(tasks: Tasks) -> Protocol:
@@ -140,13 +163,14 @@ def _protocol(tasks: Tasks) -> Protocol:
     return Protocol(
         free=turn,
         ready=turn + 1,
-        credit=(turn + 1) % (2 * uses),
+        credit=(turn + 1) % (LAUNCHES * uses),
         producer_definitions=definitions,
         consumer_definitions=definitions,
         reason=(
-            "The uses of a ring position are numbered over two launches, 0 to 2 * uses - 1, and then again. In use t\n"
-            "a writer waits until all credits are t, and ready becomes t + 1; a reader core that has read its share\n"
-            "sets its credit to t + 1, or to 0 after the last use. Nobody resets ready: many cores wait for one tile."
+            "Uses of a ring position are numbered: 0 to 4 * uses - 1 over four launches, then again. In use t a\n"
+            "writer core with tiles waits until all credits are t, and sets ready to t + 1; a reader core that has\n"
+            "read its share sets its credit to t + 1. It can be one use ahead of the slowest writer, but not two,\n"
+            "for it has waited for a tile of each use: credits of even and of odd uses have slots of their own."
         ),
     )
 
@@ -161,8 +185,9 @@ def _decisions(plan: KernelPlan, writer: Stage, reader: Stage) -> tuple[Decision
         ),
         Decision(
             "slot values",
-            "uses are numbered, over two launches in turn",
-            "a value differs from those of the uses around it, so that no wait is released by another use",
+            f"uses are numbered over {LAUNCHES} launches in turn; credits of even and odd uses have slots of their own",
+            "a reader core may be one use ahead of a writer that it needs nothing from: its next credit must not hide "
+            "the one that this writer waits for",
             "1.3",
         ),
         Decision(
@@ -173,8 +198,7 @@ def _decisions(plan: KernelPlan, writer: Stage, reader: Stage) -> tuple[Decision
         ),
         Decision(
             "placement",
-            f"{writer.name} in a {writer.workers.engine.value} scope, {reader.name} in a "
-            f"{reader.workers.engine.value} scope",
+            ", ".join(f"{stage.name} in a {stage.workers.engine.value} scope" for stage in plan.stages),
             "outside of a scope the cube core and both vector cores execute every wait and notify, "
             "also those that have not done the work",
             "1.3",

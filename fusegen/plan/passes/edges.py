@@ -32,7 +32,7 @@ def derive_edges(plan: KernelPlan) -> KernelPlan:
                 Decision(
                     f"region {buffer.name}",
                     "holds everything, each part is written once in a launch",
-                    "whole blocks land where they stay until they are read: nothing is waited for before a transfer",
+                    "whole blocks stay where they are until they are read: no writer waits for a free place",
                     "1.5",
                 )
             )

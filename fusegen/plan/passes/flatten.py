@@ -49,7 +49,7 @@ def _decision(plan: KernelPlan) -> Decision:
         return Decision(
             "work flattening",
             f"all tiles of one of the {rounds} at a time",
-            "a round is a panel of rows of every rank, with every column tile: the cores meet round by round",
+            "a round is a panel of rows with every column tile: cube and vector cores meet round by round",
             "1.2",
         )
     return _movement_decision(plan, tasks, rounds)
@@ -72,7 +72,8 @@ def _movement_decision(plan: KernelPlan, tasks: Tasks, rounds: str) -> Decision:
         reason = f"flatten: {flattening}; the tasks of one round may be fewer than the cores"
     else:
         choice = f"all tiles of one of the {rounds} at a time"
-        reason = f"flatten: {flattening}"
+        batched = plan.choices.announce == "batched"
+        reason = "a round's announcements follow all its stores" if batched else f"flatten: {flattening}"
     return Decision("work flattening", choice, reason, "1.2")
 
 
@@ -80,7 +81,11 @@ def _visiting_order(plan: KernelPlan) -> list[Decision]:
     """How work indices walk over ranks and tiles (guide 1.4)."""
     decisions = []
     order = _order(plan)
+    loops = [s for s in plan.stages if s.tasks.rank and s.tasks.items and not isinstance(s.tasks.order, Grid)]
     match order:
+        case _ if not loops:
+            choice = "each tile visits all ranks, or each core has one rank"
+            reason = "there is no loop over tiles and ranks whose order could be chosen"
         case Sequential():
             choice = "one rank after the other, each rank starts with itself"
             reason = "swizzle.comm.order: sequential; all cores share one link at a time"

@@ -143,7 +143,7 @@ def _cover_arrivals(plan: KernelPlan, buffer: Buffer) -> KernelPlan:
         producer_definitions=(),
         consumer_definitions=(),
         reason=(
-            f"Value of a slot of {buffer.signal}: launch + 1 = the block has arrived. It is never reset: the value of\n"
+            f"Value of a slot of {buffer.signal}: launch + 1 = the block is there. It is never reset: the value of\n"
             "the launch before differs, and the barrier that closes a launch keeps launches apart."
         ),
     )
@@ -188,6 +188,7 @@ def _arrival_writer(plan: KernelPlan, stage: Stage, buffer: Buffer, group: SlotG
 
 
 def _announcing(plan: KernelPlan) -> Decision:
+    sends = any(stage.kind is Kind.PUT for stage in plan.stages)
     if plan.choices.announce == "batched":
         return Decision(
             "announcing",
@@ -197,7 +198,7 @@ def _announcing(plan: KernelPlan) -> Decision:
         )
     return Decision(
         "announcing",
-        "tile by tile: store, fence, notify",
+        "piece by piece: store, fence, notify" + ("; putmem, notify" if sends else ""),
         "a reader can start as soon as its own tile is there",
         "1.3",
     )
@@ -226,7 +227,7 @@ def _tile_decisions(plan: KernelPlan, slots: SlotGroup, tasks: Tasks) -> tuple[D
         Decision(
             "synchronisation",
             "a signal slot for each tile",
-            "a consumer needs one producer's tile, not all of them: no core waits for the slowest producer",
+            "a consumer needs the tiles that it reads, not all of them: no core waits for the slowest producer",
             "1.3",
         ),
         Decision(

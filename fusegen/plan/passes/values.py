@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from fusegen.plan.expr import Expr, evaluate
 from fusegen.plan.ir import KernelPlan, PlanDefect, Purpose, SlotGroup
 from fusegen.plan.layout import Axis
+from fusegen.plan.passes.counted import LAUNCHES
 from fusegen.plan.stages import Stage
 from fusegen.plan.timeline import relative_rounds
 
-LAUNCHES = 4
-"""Launches that show every neighbouring pair of launch numbers, which count modulo 2."""
+PLAYED = 2 * LAUNCHES
+"""Launches that show every neighbouring pair of launch numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,8 @@ def _uses(plan: KernelPlan, group: SlotGroup, blocks: int, launch: int) -> list[
     axis = _round_axis(stage)
     uses = []
     for use in range(-(-blocks // plan.buffer_num)):
-        names = {"BUFFER_NUM": plan.buffer_num, axis.name: use * plan.buffer_num, "ring": 0, "launch": launch % 2}
+        names = {"BUFFER_NUM": plan.buffer_num, axis.name: use * plan.buffer_num, "ring": 0}
+        names["launch"] = launch % LAUNCHES
         names |= _extent(axis, blocks)
         protocol = group.protocol
         for definition in (*protocol.producer_definitions, *protocol.consumer_definitions):
@@ -88,22 +91,31 @@ def _tile_defects(plan: KernelPlan, group: SlotGroup) -> Iterator[str]:
 
 
 def _counted_defects(plan: KernelPlan, group: SlotGroup) -> Iterator[str]:
-    """Slots that only writers or only readers write: values follow each other and never repeat at once."""
+    """Slots that only writers or only readers write.
+
+    Credits are what the next uses wait for; those of neighbouring uses go to different slots, in which the value before
+    differs, and the same holds for ready. A reader that is one use ahead then hides nothing (passes.counted).
+    """
     for blocks in relative_rounds(plan.buffer_num):
-        uses = [use for launch in range(LAUNCHES) for use in _uses(plan, group, blocks, launch)]
+        uses = [use for launch in range(PLAYED) for use in _uses(plan, group, blocks, launch)]
         readies, frees = [use.ready for use in uses], [use.free for use in uses]
-        if [0, *(use.credit for use in uses)][:-1] != frees:
+        credits = [0, *(use.credit for use in uses)][:-1]
+        if credits != frees:
             yield f"slots {group.name}: credits are not what the next uses wait for, {frees}"
-        if any(before == after for before, after in zip([0, *readies], readies)):  # noqa: B905  pairs of neighbours
+        if any(before % 2 == after % 2 for before, after in pairwise(frees)):
+            yield f"slots {group.name}: credits of two uses in turn share a slot: {frees}"
+        if any(first == third for first, third in zip(frees, frees[2:], strict=False)):
+            yield f"slots {group.name}: two credits in turn of one slot have the same value: {frees}"
+        if any(before == after for before, after in pairwise([0, *readies])):
             yield f"slots {group.name}: a use is ready with the value of the use before: {readies}"
-        each = len(uses) // LAUNCHES
-        for launch in range(LAUNCHES):
+        each = len(uses) // PLAYED
+        for launch in range(PLAYED):
             if len(set(readies[launch * each : (launch + 1) * each])) != each:
                 yield f"slots {group.name}: two uses of one launch are ready with the same value: {readies}"
 
 
 def _arrival_defects(group: SlotGroup) -> Iterator[str]:
     """A value that differs from the one of the launch before, and from 0 in the first."""
-    values = [evaluate(group.protocol.ready, {"launch": launch % 2}) for launch in range(LAUNCHES)]
-    if any(before == after for before, after in zip([0, *values], values)):  # noqa: B905  pairs of neighbours
+    values = [evaluate(group.protocol.ready, {"launch": launch % LAUNCHES}) for launch in range(PLAYED)]
+    if any(before == after for before, after in pairwise([0, *values])):
         yield f"slots {group.name}: a launch cannot tell its signals from those of the launch before: {values}"

@@ -15,16 +15,20 @@ from fusegen.plan.ir import Buffer, KernelPlan, Tensor, TensorRole
 from fusegen.plan.layout import Axis, Layout
 from fusegen.plan.patterns.gemm import (
     BLOCK_M,
+    BLOCK_N,
     BLOCKS_N,
     COMM_COLUMNS,
     COMM_ROWS,
     CUBE,
+    IN_PANEL,
     PANEL,
     PANEL_ROWS,
+    PANEL_TILES,
     PVALUE,
     ROUNDS,
     TILE_COLUMNS,
     TILE_DEPTH,
+    TILES_M,
     VECTORS,
     K,
     M,
@@ -32,6 +36,7 @@ from fusegen.plan.patterns.gemm import (
     bias,
     gemm_plan,
     grid,
+    has_panels,
     out_dtype,
     panels,
     weights,
@@ -39,7 +44,6 @@ from fusegen.plan.patterns.gemm import (
 from fusegen.plan.patterns.parts import (
     BUFFER_NUM,
     IN_TURN,
-    PUSH_ORDER,
     RANK,
     RANKS,
     RING,
@@ -47,6 +51,7 @@ from fusegen.plan.patterns.parts import (
     SOURCE,
     TARGET,
     gemm_choices,
+    push_target,
 )
 from fusegen.plan.stages import (
     Access,
@@ -65,7 +70,7 @@ from fusegen.plan.stages import (
 from fusegen.spec import AllGatherGemm
 
 COMM_ROW, COMM_COLUMN, TILE_ROW = Sym("comm_row"), Sym("comm_column"), Sym("tile_row")
-COMM_BLOCKS_K, TILES_M = Sym("comm_blocks_k"), Sym("tiles_m")
+COMM_BLOCKS_K, TILE_COMM_ROWS = Sym("comm_blocks_k"), Sym("tile_comm_rows")
 SENDERS = Sym("senders")
 OWN_FIRST = "The own rows first: they are there before those of any other rank."
 
@@ -87,7 +92,7 @@ def compose(name: str, spec: AllGatherGemm) -> KernelPlan:
         TensorRole.OUTPUT,
         out_dtype(spec),
     )
-    tensors = (_rows(spec, contiguous=udma), weights(spec), *bias(spec), c)
+    tensors = (_rows(spec, contiguous=udma), weights(spec, cube_adds_bias=spec.bias), *bias(spec), c)
     plan = replace(plan, tensors=tensors)
     return _udma(plan, spec) if udma else _mte(plan, spec)
 
@@ -115,7 +120,7 @@ def _gemm(spec: AllGatherGemm, tasks: Tasks, rows: TileAxis, gathered: Access) -
 
 
 def _mte(plan: KernelPlan, spec: AllGatherGemm) -> KernelPlan:
-    comm_rows = PVALUE * Sym("tile_comm_rows")
+    comm_rows = PVALUE * TILE_COMM_ROWS
     gathered = Buffer(
         "gathered",
         Layout(
@@ -137,10 +142,14 @@ def _mte(plan: KernelPlan, spec: AllGatherGemm) -> KernelPlan:
             "push_work",
             "total_push",
             ROUNDS,
-            (Axis("comm_row", comm_rows, "rows"), Axis("comm_column", COMM_BLOCKS_K, "columns")),
+            (
+                Axis("comm_row", PANEL_TILES * TILE_COMM_ROWS, "rows"),
+                Axis("comm_column", COMM_BLOCKS_K, "columns"),
+            ),
             ranks,
+            sizes=IN_PANEL,
         ),
-        Definition("target", (RANK + SHIFT) % RANKS, PUSH_ORDER),
+        push_target(gemm_choices(spec)),
         (
             TileAxis("m", origin, "COMM_ROWS", M, offset=COMM_ROW * COMM_ROWS, local="row_in_panel"),
             TileAxis("k", COMM_COLUMN * COMM_COLUMNS, "COMM_COLUMNS", K),
@@ -156,16 +165,17 @@ def _mte(plan: KernelPlan, spec: AllGatherGemm) -> KernelPlan:
         ),
     )
     rows = TileAxis("m", origin, "BLOCK_M", M, offset=TILE_ROW * BLOCK_M, local="row_in_panel")
-    first = Piece((SOURCE, TILE_ROW * Sym("tile_comm_rows"), Const(0)), Sym("tile_comm_rows") * COMM_BLOCKS_K)
+    first = Piece((SOURCE, TILE_ROW * TILE_COMM_ROWS, Const(0)), TILE_COMM_ROWS * COMM_BLOCKS_K)
     gemm = _gemm(
         spec,
         Tasks(
             "gemm_work",
             "total_gemm",
             ROUNDS,
-            (Axis("tile_row", PVALUE), Axis("block_n", BLOCKS_N)),
+            (Axis("tile_row", PANEL_TILES), Axis("block_n", BLOCKS_N)),
             ranks,
             grid(spec),
+            sizes=IN_PANEL,
         ),
         rows,
         Access("gathered", Local(), (RING, SOURCE, Sym("row_in_panel"), Sym("k")), first),
@@ -191,30 +201,40 @@ def _udma(plan: KernelPlan, spec: AllGatherGemm) -> KernelPlan:
         (Axis("source_rank", RANKS), Axis("tile_row", TILES_M)),
         signal="arrived",
     )
+    signals = spec.sync == "signal"
+    first = Sym("m") if signals else Const(0)
     put = Stage(
         "put",
         Kind.PUT,
         replace(VECTORS, part=First(SENDERS)),
         Tasks("put_work", "total_put", None, (), Axis("shift", RANKS - 1, "other ranks")),
         Definition("target", (RANK + 1 + SHIFT) % RANKS, IN_TURN),
-        (TileAxis("m", PANEL * PANEL_ROWS, "panel_rows", M),),
-        reads=(Access("a", Local(), (Sym("m"), Const(0))),),
+        (TileAxis("m", PANEL * PANEL_ROWS, "panel_rows", M) if signals else TileAxis("m", Const(0), "M", M),),
+        reads=(Access("a", Local(), (first, Const(0))),),
         writes=(
             Access(
                 "gathered",
                 Peer(TARGET),
-                (RANK, Sym("m"), Const(0)),
+                (RANK, first, Const(0)),
                 Piece((RANK, TILE_ROW), each=Each("tile_row", PANEL * PVALUE, minimum((PANEL + 1) * PVALUE, TILES_M))),
             ),
         ),
-        inner=(ROUNDS,),
+        # A barrier tells of everything at once: one block for each target.
+        inner=(ROUNDS,) if signals else (),
     )
-    comm_rows = Axis("comm_row", Sym("tile_comm_rows"), "rows")
+    comm_axes = (Axis("comm_row", TILE_COMM_ROWS, "rows"), Axis("comm_column", COMM_BLOCKS_K, "columns"))
+    # With a signal for each GEMM tile row, one core copies all of it: it has one announcement.
     keep = Stage(
         "keep",
         Kind.MOVE,
         replace(VECTORS, part=Rest(SENDERS)),
-        Tasks("keep_work", "total_keep", None, (Axis("tile_row", TILES_M, "GEMM tile rows"),), None),
+        Tasks(
+            "keep_work",
+            "total_keep",
+            None,
+            (Axis("tile_row", TILES_M, "GEMM tile rows"), *(() if signals else comm_axes)),
+            None,
+        ),
         None,
         (
             TileAxis("m", TILE_ROW * BLOCK_M, "COMM_ROWS", M, offset=COMM_ROW * COMM_ROWS),
@@ -222,7 +242,7 @@ def _udma(plan: KernelPlan, spec: AllGatherGemm) -> KernelPlan:
         ),
         reads=(Access("a", Local(), (Sym("m"), Sym("k"))),),
         writes=(Access("gathered", Local(), (RANK, Sym("m"), Sym("k")), Piece((RANK, TILE_ROW))),),
-        inner=(comm_rows, Axis("comm_column", COMM_BLOCKS_K, "columns")),
+        inner=comm_axes if signals else (),
     )
     gemm = _gemm(
         spec,
@@ -238,8 +258,11 @@ def _udma(plan: KernelPlan, spec: AllGatherGemm) -> KernelPlan:
         Access("gathered", Local(), (SOURCE, Sym("m"), Sym("k")), Piece((SOURCE, TILE_ROW))),
     )
     sizes = (
-        *panels(M),
-        Definition("tiles_m", cdiv(M, BLOCK_M)),
+        *(
+            panels(M)
+            if has_panels(spec)
+            else (Definition("tiles_m", cdiv(M, BLOCK_M)), Definition("blocks_n", cdiv(N, BLOCK_N)))
+        ),
         Definition("tile_comm_rows", BLOCK_M // COMM_ROWS),
         Definition("comm_blocks_k", cdiv(K, COMM_COLUMNS)),
         Definition("blocks_k", cdiv(K, Sym("BLOCK_K"))),

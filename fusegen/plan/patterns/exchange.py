@@ -31,6 +31,7 @@ from fusegen.plan.patterns.parts import (
     TARGET,
     base_plan,
     movement_choices,
+    push_target,
 )
 from fusegen.plan.stages import (
     Access,
@@ -170,7 +171,9 @@ def _senders(cores: Expr) -> Expr:
     return minimum(RANKS - 1, cores - 1)
 
 
-def _mte(spec: Movement, exchange: Exchange) -> tuple[tuple[Buffer, ...], tuple[Stage, ...]]:
+def _mte(
+    spec: ReverseAll2All | All2All | AllGather, exchange: Exchange
+) -> tuple[tuple[Buffer, ...], tuple[Stage, ...]]:
     row, *_ = exchange.axes
     peer = Buffer(
         "peer",
@@ -197,7 +200,7 @@ def _mte(spec: Movement, exchange: Exchange) -> tuple[tuple[Buffer, ...], tuple[
         Kind.MOVE,
         VECTOR,
         tasks,
-        Definition("target", (RANK + SHIFT) % RANKS, PUSH_ORDER),
+        push_target(movement_choices(spec)),
         exchange.axes,
         reads=(Access("a", Local(), exchange.read(TARGET)),),
         writes=(Access("peer", Peer(TARGET), *in_peer(RANK)),),
@@ -228,7 +231,7 @@ def _udma(spec: Movement, exchange: Exchange) -> tuple[tuple[Buffer, ...], tuple
         signal="arrived",
     )
     others = Axis("shift", RANKS - 1, "other ranks")
-    put = _put(exchange, others)
+    put = _put(exchange, others, signals=spec.sync == "signal")
     copied = exchange.blocks, exchange.items
     if spec.sync == "barrier":
         keep = Stage(
@@ -287,11 +290,16 @@ def _block(exchange: Exchange, source: Expr) -> Piece:
     return Piece((Sym(exchange.blocks.name), source))
 
 
-def _put(exchange: Exchange, others: Axis) -> Stage:
-    """Block by block to one target, each target from one core (guide 1.5). The row is the first one of the block."""
+def _put(exchange: Exchange, others: Axis, *, signals: bool) -> Stage:
+    """Block by block to one target, each target from one core (guide 1.5). The row is the first one of the block.
+
+    Where a barrier and no signal tells of arrival there is one block for each target.
+    """
     rows, _ = exchange.axes
+    first = Sym(exchange.row) if signals else Const(0)
     rest = tuple(Const(0) for _ in exchange.inner)
     zeros: dict[str, Expr] = {name: Const(0) for name in (exchange.column, *(h.name for h in _heads(exchange)))}
+    zeros |= {} if signals else {exchange.row: Const(0)}
     start = tuple(substitute(each, zeros) for each in exchange.read(TARGET))
     return Stage(
         "put",
@@ -299,10 +307,10 @@ def _put(exchange: Exchange, others: Axis) -> Stage:
         Workers(Engine.VECTOR, AllCores(), First(SENDERS)),
         Tasks("put_work", "total_put", None, (), others),
         Definition("target", (RANK + 1 + SHIFT) % RANKS, IN_TURN),
-        (replace(rows, local=None),),
+        (replace(rows, local=None) if signals else TileAxis(rows.index, Const(0), exchange.rows.name, exchange.rows),),
         reads=(Access("a", Local(), start),),
-        writes=(Access("landing", Peer(TARGET), (RANK, Sym(exchange.row), *rest), _block(exchange, RANK)),),
-        inner=(exchange.blocks,),
+        writes=(Access("landing", Peer(TARGET), (RANK, first, *rest), _block(exchange, RANK)),),
+        inner=(exchange.blocks,) if signals else (),
     )
 
 
@@ -361,5 +369,6 @@ def _packing(
         inner=exchange.items,
     )
     rest = tuple(Const(0) for _ in exchange.inner)
-    put = replace(put, reads=(Access("packed", Local(), (TARGET, Sym(exchange.row), *rest), piece),))
+    first = Sym(exchange.row) if spec.sync == "signal" else Const(0)
+    put = replace(put, reads=(Access("packed", Local(), (TARGET, first, *rest), piece),))
     return (packed, *buffers), (pack, put, *others_stages)

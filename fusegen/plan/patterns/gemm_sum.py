@@ -18,8 +18,10 @@ from fusegen.plan.patterns.gemm import (
     COMM_COLUMNS,
     COMM_ROWS,
     CUBE,
+    IN_PANEL,
     PANEL,
     PANEL_ROWS,
+    PANEL_TILES,
     PVALUE,
     ROUNDS,
     TILE_COLUMNS,
@@ -100,9 +102,10 @@ def _gemm(spec: GemmReduceScatter | GemmAllReduce, share: Share) -> Stage:
         "gemm_work",
         "total_gemm",
         ROUNDS,
-        (Axis("tile_row", PVALUE), Axis("block_n", BLOCKS_N)),
+        (Axis("tile_row", PANEL_TILES), Axis("block_n", BLOCKS_N)),
         Axis("shift", RANKS, "ranks") if scattered else None,
         grid(spec),
+        sizes=IN_PANEL,
     )
     rows = TileAxis(
         "m",
@@ -141,10 +144,11 @@ def _reduce(spec: GemmReduceScatter | GemmAllReduce, share: Share) -> Stage:
         "total_reduce",
         ROUNDS,
         (
-            Axis("comm_row", PVALUE * TILE_COMM_ROWS, "rows"),
+            Axis("comm_row", PANEL_TILES * TILE_COMM_ROWS, "rows"),
             Axis("comm_column", Sym("comm_blocks_n"), "columns"),
         ),
         Axis("shift", RANKS, "ranks") if atomic else None,
+        sizes=IN_PANEL,
     )
     partner = Definition("source", (RANK + SHIFT) % RANKS) if atomic else sources(share)
     rows = TileAxis("m", PANEL * PANEL_ROWS, "COMM_ROWS", share.rows, offset=COMM_ROW * COMM_ROWS, local="row_in_panel")

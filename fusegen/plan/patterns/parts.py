@@ -15,8 +15,9 @@ RING, BUFFER_NUM = Sym("ring"), Sym("BUFFER_NUM")
 ROWS = Sym("rows")
 
 PUSH_ORDER = "Neighbouring cores write to neighbouring ranks, counted from this one: every link is in use."
-COPY_ORDER = "In the order in which the other ranks count their targets: own tile first, then the rank before."
-IN_TURN = "One rank after the other, this one first."
+PUSH_IN_TURN = "All cores write to one rank, then to the next one, counted from this one."
+COPY_ORDER = "In the order in which the other ranks count their targets."
+IN_TURN = "One rank after the other, the next one first."
 
 MOVED = Tolerance(0.0, "data is moved, not computed: bit-exact")
 _ROUNDING = {"float32": 1e-4, "float16": 1e-3, "bfloat16": 8e-3}
@@ -88,6 +89,12 @@ def gemm_choices(spec: Gemm, reduce: str | None = None) -> Choices:
 def rounded(dtype: str) -> Tolerance:
     """The tolerance of a float32 result of unit variance that is rounded to `dtype` once."""
     return Tolerance(_ROUNDING[dtype], f"relative and absolute; {dtype} rounds the result")
+
+
+def push_target(choices: Choices) -> Definition:
+    """The rank that a task writes to, with what its order means."""
+    comment = PUSH_IN_TURN if choices.comm_order == "sequential" else PUSH_ORDER
+    return Definition("target", (RANK + SHIFT) % RANKS, comment)
 
 
 def summed(dtype: str, *, reduce: str | None) -> Tolerance:

@@ -15,7 +15,6 @@ from fusegen.plan.layout import Axis, Layout
 from fusegen.plan.patterns.parts import (
     BUFFER_NUM,
     COPY_ORDER,
-    PUSH_ORDER,
     RANK,
     RANK_ROWS,
     RANKS,
@@ -27,6 +26,7 @@ from fusegen.plan.patterns.parts import (
     base_plan,
     chunks,
     movement_choices,
+    push_target,
     summed,
 )
 from fusegen.plan.stages import (
@@ -50,7 +50,7 @@ BLOCKS_N = Sym("blocks_n")
 VECTOR = Workers(Engine.VECTOR, AllCores())
 STEP = Sym("step")
 FIXED_ORDER = "The same order on every rank, so that every rank gets the same bits."
-OWN_ORDER = "Each rank starts with its own part: no two ranks read from the same one at the same time."
+OWN_ORDER = "Each rank starts with its own part, which is there first."
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def compose_sum(name: str, spec: ReduceScatter | AllReduce, share: Share, *, sum
         Kind.MOVE,
         VECTOR,
         Tasks("push_work", "total_push", blocks, items, ranks),
-        Definition("target", (RANK + SHIFT) % RANKS, PUSH_ORDER),
+        push_target(movement_choices(spec, spec.reduce)),
         (sent, columns),
         reads=(Access("a", Local(), (Sym("m"), Sym("n"))),),
         writes=(Access("peer", Peer(TARGET), (RING, RANK, *position), Piece((RANK, Sym("block_n")))),),
