@@ -246,28 +246,26 @@ def tile_credits(plan: KernelPlan, stage: Stage, slots: str, everybody: list[Wal
 
 
 def round_credits(plan: KernelPlan, reader: Stage, writer: Stage, slots: str, everybody: list[Walk]) -> None:
-    """In each round, the readers of all ranks write the slots that the writer waits for, each one once."""
-    told: dict[int, Signals] = defaultdict(Counter)
-    for walk in everybody:
+    """For each use, the readers of all ranks have written what the writer waits for, each slot once, in the use before.
+
+    The use before the first one of a launch is the last one of the launch before.
+    """
+    told: dict[tuple[int, int], Signals] = defaultdict(Counter)
+    for walk in (replace(each, launch=launch) for each in everybody for launch in (0, 1)):
         for values in walk.turns(reader):
             for announce in reader.announces:
                 if announce.slots == slots:
                     assert announce.level is Level.ROUND
-                    told[position(reader, values)] += notified(plan, announce, values)
-    for walk in everybody:
+                    told[values["ring"], values["turn"] + 1] += notified(plan, announce, values)
+    for walk in (replace(each, launch=1) for each in everybody):
         for values in walk.turns(writer):
             for wait in writer.waits:
                 if wait.slots == slots:
                     assert wait.level is Level.ROUND
-                    here = {key: n for key, n in told[position(writer, values)].items() if key[0] == walk.rank}
+                    before = told[values["ring"], values["turn"]]
+                    here = {key: n for key, n in before.items() if key[0] == walk.rank}
                     heard = waited(plan, walk, wait, values)
                     assert heard == here, f"{writer.name} waits for {sorted(heard)}, gets {sorted(here)}"
-
-
-def position(stage: Stage, values: Values) -> int:
-    """The round."""
-    assert stage.tasks.round is not None
-    return values[stage.tasks.round.name]
 
 
 @pytest.mark.parametrize("defect", ["other rank", "own slot", "no slot"])

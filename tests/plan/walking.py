@@ -23,15 +23,16 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """A plan on one rank, under conditions."""
+    """A plan on one rank, under conditions, in one launch of those that slot values tell apart."""
 
     plan: KernelPlan
     conditions: Conditions
     rank: int = 0
+    launch: int = 0
 
     def values(self, stage: Stage | None = None) -> Values:
         """Names that the kernel knows before its loops, on cores of the stage's role (on any, without a stage)."""
-        values = {**all_values(self.plan, self.conditions), "rank": self.rank}
+        values = {**all_values(self.plan, self.conditions), "rank": self.rank, "launch": self.launch}
         if stage is not None:
             values["role_cores"] = stage.workers.count(self.conditions.cores)
         for definition in self.plan.definitions:
