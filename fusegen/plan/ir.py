@@ -245,7 +245,6 @@ class Choices:
     reduce: str | None = None
     npu_split: int = 1
     comm_order: str = "nz"
-    gemm_order: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

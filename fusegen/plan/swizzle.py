@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, assert_never
 
 from fusegen.errors import Fault, listed
-from fusegen.plan.expr import Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +115,6 @@ def split_fault(*, ranks: int, split: int, field: str = "split") -> Fault | None
     )
 
 
-def refusal(*, ranks: int, split: int) -> str:
-    """The message of `split_fault`; empty when `split` can be used on `ranks` ranks."""
-    fault = split_fault(ranks=ranks, split=split)
-    return "" if fault is None else str(fault)
-
-
 def _missed(ranks: int, split: int) -> list[str]:
     """Ranks that `rank_order` never visits, ascending; as many visits go to other ranks, or to none."""
     visited = {rank_order(position, ranks=ranks, split=split) for position in range(ranks)}
@@ -147,21 +140,6 @@ def comm_task(order: CommOrder, work: int, *, ranks: int, tiles: int) -> CommTas
         case Interleaved(split):
             tile, position = work // ranks, work % ranks
             return CommTask(tile, (rank_order(position, ranks=ranks, split=split) + tile) % ranks)
-        case _:
-            assert_never(order)
-
-
-def comm_definitions(order: CommOrder, work: Expr, *, ranks: Expr, tiles: Expr) -> tuple[Expr, Expr]:
-    """Tile and shift of `comm_task` as expressions of the work index, for a kernel that spells them out in its loop."""
-    match order:
-        case Sequential():
-            return work % tiles, work // tiles
-        case Interleaved(split):
-            tile, position = work // ranks, work % ranks
-            if split > 1:
-                product = position * (ranks // split)
-                position = product % ranks + product // ranks
-            return tile, (position + tile) % ranks
         case _:
             assert_never(order)
 

@@ -176,4 +176,3 @@ class KernelView:
     rows: tuple[Line, ...]
     program: tuple[NodeView, ...]
     helpers: tuple[str, ...]
-    kinds: tuple[str, ...]

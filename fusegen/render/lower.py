@@ -61,7 +61,6 @@ def _facts(plan: KernelPlan) -> str:
 def _kernel_view(plan: KernelPlan) -> KernelView:
     needed = _needed(plan)
     reasons = dict.fromkeys(group.protocol.reason for group in plan.slots)
-    views = {stage.name: stage_view(plan, stage) for stage in plan.stages}
     calls = {b.function for stage in plan.stages for b in work_loop(plan, stage).bindings if isinstance(b, Call)}
     has_vector_core = any(isinstance(stage.workers.selection, VectorCores) for stage in plan.stages)
     return KernelView(
@@ -85,7 +84,6 @@ def _kernel_view(plan: KernelPlan) -> KernelView:
         rows=tuple(_rows(plan)),
         program=_node_views(plan, plan.program, 0),
         helpers=tuple(sorted(calls)),
-        kinds=tuple(sorted({view.kind for view in views.values()})),
     )
 
 

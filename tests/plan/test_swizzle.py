@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from math import gcd
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fusegen.plan.expr import KERNEL, Sym, evaluate, text
+from fusegen.plan.evaluate import Conditions
 from fusegen.plan.swizzle import (
     BusyLinks,
     CommOrder,
@@ -19,19 +20,19 @@ from fusegen.plan.swizzle import (
     Sequential,
     TileOrder,
     Zigzag,
-    comm_definitions,
     comm_task,
     gemm_task,
     is_bijection,
     links_busy,
     rank_order,
-    refusal,
     reuse_distance,
     row_major,
     split_fault,
     splits,
     zigzag,
 )
+from tests.plan.plans import plan_for
+from tests.plan.walking import Walk
 
 MOST_RANKS = 16
 RANKS = st.integers(1, MOST_RANKS)
@@ -101,7 +102,7 @@ def test_the_published_formula_repeats_ranks_for_every_split_above_one() -> None
     ],
 )
 def test_refusals_name_the_nearest_splits(ranks: int, split: int, got: str, nearest: str) -> None:
-    assert refusal(ranks=ranks, split=split) == (
+    assert str(split_fault(ranks=ranks, split=split)) == (
         f"split: expected a split that visits each of {ranks} ranks once, got {got} "
         f"(nearest allowed {nearest}; divisors of the rank count always work)"
     )
@@ -118,7 +119,6 @@ def test_a_fault_names_the_field_of_the_spec() -> None:
     assert fault is not None
     assert fault.field == "order.split"
     assert split_fault(ranks=16, split=4) is None
-    assert refusal(ranks=16, split=4) == ""
 
 
 @st.composite
@@ -146,28 +146,24 @@ def test_no_two_ranks_address_the_same_partner_at_the_same_index(loop: tuple[Com
         assert [task.source(rank=partner, ranks=ranks) for partner in partners] == list(range(ranks))
 
 
-@given(comm_loops())
-def test_definitions_evaluate_to_the_same_tasks(loop: tuple[CommOrder, int, int]) -> None:
-    order, ranks, tiles = loop
-    tile, shift = comm_definitions(order, Sym("work"), ranks=Sym("ranks"), tiles=Sym("tiles"))
-    for work in range(tiles * ranks):
-        values = {"work": work, "ranks": ranks, "tiles": tiles}
-        task = comm_task(order, work, ranks=ranks, tiles=tiles)
-        assert (evaluate(tile, values), evaluate(shift, values)) == task
-
-
-def test_definitions_read_as_written_by_hand() -> None:
-    def texts(order: CommOrder) -> list[str]:
-        both = comm_definitions(order, Sym("work"), ranks=Sym("ranks"), tiles=Sym("tiles"))
-        return [text(each, KERNEL) for each in both]
-
-    assert texts(Sequential()) == ["work % tiles", "work // tiles"]
-    assert texts(Interleaved()) == ["work // ranks", "(work % ranks + work // ranks) % ranks"]
-    product = "work % ranks * (ranks // 2)"
-    assert texts(Interleaved(2)) == [
-        "work // ranks",
-        f"({product} % ranks + {product} // ranks + work // ranks) % ranks",
-    ]
+@pytest.mark.parametrize(
+    ("swizzle", "order"),
+    [
+        ({"order": "sequential"}, Sequential()),
+        ({"order": "nz"}, Interleaved()),
+        ({"order": "nz", "npu_split": 2}, Interleaved(2)),
+    ],
+)
+def test_kernels_visit_in_this_order(swizzle: dict[str, Any], order: CommOrder) -> None:
+    """What `explain --swizzle` shows is what the work loop of a plan computes."""
+    verify = [{"ranks": [4], "cores": 2, "shape": {"M": 16, "N": 100}}]
+    plan = plan_for("allgather", flatten="none", swizzle={"comm": swizzle}, verify=verify)
+    push = plan.stage("push")
+    for rank in range(4):
+        walk = Walk(plan, Conditions(4, 2, {"M": 16, "N": 100}), rank=rank)
+        visited = [(tile["block_n"], tile["target"]) for tile in walk.visits(push)]
+        tasks = [comm_task(order, work, ranks=4, tiles=4) for work in range(16)]
+        assert visited == [(task.tile, task.partner(rank=rank, ranks=4)) for task in tasks]
 
 
 @pytest.mark.parametrize(("ranks", "cores", "met"), [(8, 40, 8), (4, 40, 2), (2, 40, 1), (4, 4, 4)])

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from fusegen.sim.errors import Unsplittable
 from fusegen.sim.events import Event, TileSent
+from tests.sim.checks import assert_exact
 
 HEAD = """
 @triton.jit
@@ -85,11 +84,6 @@ def gemm(
     for name, value in {**values, "dtype": dtype, "out": out, "shape": shape}.items():
         text = text.replace(f"{{{name}}}", value).replace(f"{{{name}!r}}", repr(value))
     return text
-
-
-def assert_exact(result: Any) -> None:
-    assert [str(finding) for finding in result.findings] == []
-    assert result.max_abs_err == 0.0
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])

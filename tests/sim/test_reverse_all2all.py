@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fusegen.sim import run_module
+from tests.sim.checks import assert_exact
 
 SHAPES = [
     {"S": 1, "H": 1, "D": 1},
@@ -21,12 +22,6 @@ NAMES = ["signal_module", "barrier_module"]
 @pytest.fixture(params=NAMES)
 def module(request: pytest.FixtureRequest) -> Path:
     return request.getfixturevalue(request.param)
-
-
-def assert_exact(result) -> None:
-    assert [str(finding) for finding in result.findings] == []
-    assert result.max_abs_err == 0.0
-    assert result.ok
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "x".join(map(str, shape.values())))

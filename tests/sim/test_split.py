@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+
+from tests.sim.checks import assert_exact
 
 KERNEL = """
 @triton.jit
@@ -141,11 +141,6 @@ CASES = {
 def kernel(body: str, expected: str) -> str:
     """A module with one kernel; `x` is 16 x 16, `y` has three such tiles of -1."""
     return KERNEL.replace("{expected}", expected).replace("{body}", body.strip().replace("\n", "\n    "))
-
-
-def assert_exact(result: Any) -> None:
-    assert [str(finding) for finding in result.findings] == []
-    assert result.max_abs_err == 0.0
 
 
 @pytest.mark.parametrize("name", CASES)

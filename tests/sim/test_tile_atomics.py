@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+
+from tests.sim.checks import assert_exact
 
 SOURCE = """
 @triton.jit
@@ -36,11 +36,6 @@ def source(body: str, expected: str, *, dtype: str = "float16", mix: str = "pass
     for name, value in {"body": body, "expected": expected, "dtype": dtype, "mix": mix}.items():
         text = text.replace(f"{{{name}}}", value)
     return text
-
-
-def assert_exact(result: Any) -> None:
-    assert [str(finding) for finding in result.findings] == []
-    assert result.max_abs_err == 0.0
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int32"])

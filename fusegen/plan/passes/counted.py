@@ -152,7 +152,7 @@ def _reader(stage: Stage, buffer: Buffer, ready: SlotGroup, credit: SlotGroup, c
 
 
 def _protocol(tasks: Tasks) -> Protocol:
-    """Use numbers over two launches in turn: a wait is released by the write of its own use and by no other."""
+    """Use numbers over four launches in turn: a wait is released by the write of its own use and by no other."""
     if tasks.round is None:
         raise ValueError("expected rounds: without them no slot is used twice")
     uses, turn, ring = Sym("uses"), Sym("turn"), Sym("ring")

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from fusegen.plan.expr import Expr, evaluate
+from fusegen.plan.expr import Expr, Sym, evaluate
 from fusegen.plan.ir import KernelPlan, PlanDefect, Purpose, SlotGroup
 from fusegen.plan.layout import Axis
 from fusegen.plan.passes.counted import LAUNCHES
@@ -65,7 +65,7 @@ def _round_axis(stage: Stage) -> Axis:
 
 def _extent(axis: Axis, blocks: int) -> dict[str, int]:
     """The name of the number of rounds: protocols count with it."""
-    return {str(getattr(axis.extent, "name", "")): blocks}
+    return {axis.extent.name: blocks} if isinstance(axis.extent, Sym) else {}
 
 
 def _value(expr: Expr | None, names: Mapping[str, int]) -> int:

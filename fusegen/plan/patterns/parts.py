@@ -82,7 +82,6 @@ def gemm_choices(spec: Gemm, reduce: str | None = None) -> Choices:
         reduce=reduce,
         npu_split=spec.swizzle.comm.npu_split,
         comm_order=spec.swizzle.comm.order,
-        gemm_order=spec.swizzle.gemm.order,
     )
 
 
