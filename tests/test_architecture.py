@@ -25,6 +25,7 @@ ALLOWED = {
     "render": {"__init__", "errors", "targets", "spec", "plan", "project"},
     "pipeline": {"__init__", "errors", "targets", "project", "spec", "plan", "render"},
     "sim": {"errors", "targets"},
+    "verify": {"__init__", "errors", "sim"},
     "vendor": {"errors", "targets"},
     "report": {"errors", "targets", "project", "doctor", "spec", "plan", "render", "pipeline", "sim", "vendor", "cli"},
     "cli": {
@@ -38,6 +39,7 @@ ALLOWED = {
         "render",
         "pipeline",
         "sim",
+        "verify",
         "vendor",
         "report",
     },

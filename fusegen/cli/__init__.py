@@ -11,6 +11,7 @@ from fusegen.cli.base import FusegenGroup
 from fusegen.cli.explain import explain
 from fusegen.cli.generated import check, render
 from fusegen.cli.run import run
+from fusegen.cli.verify import verify
 from fusegen.cli.workspace import doctor, list_specs, new, schema
 
 INTERRUPTED = 128 + 2
@@ -26,7 +27,7 @@ def cli() -> None:
     """
 
 
-for _command in (list_specs, new, schema, doctor, explain, render, check, run):
+for _command in (list_specs, new, schema, doctor, explain, render, check, run, verify):
     cli.add_command(_command)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fusegen.project import Project
     from fusegen.sim import RunResult
     from fusegen.spec import LoadedSpec
+    from fusegen.verify.verdicts import ConditionVerdict, SubjectVerdict
 
 _LEAST_WIDTH: Final = 125
 _PLAIN_WIDTH: Final = 140
@@ -144,3 +145,67 @@ def progress_bar(label: str, tiles: int | None) -> Iterator[Callable[[int], None
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(escape(label), total=tiles)
         yield lambda stored: bar.update(task, completed=stored)
+
+
+@contextmanager
+def verification_bar(subjects: int) -> Iterator[Callable[[str, int, int], None]]:
+    """A function that takes the name of a kernel, how many of its runs are done, and of how many."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,} of {task.total:,} runs"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def show(name: str, done: int, total: int) -> None:
+            if name not in tasks:
+                tasks[name] = bar.add_task(f"{escape(name)} ({len(tasks) + 1} of {subjects})", total=total)
+            bar.update(tasks[name], completed=done, visible=done < total)
+
+        yield show
+
+
+def print_verdicts(verdicts: Sequence[SubjectVerdict], seconds: float) -> None:
+    """One row for each kernel, then every finding in full with the file that reproduces it."""
+    out = console()
+    numbers = ["points", "proved", "schedules", "max error", "seconds"]
+    rows = table("kernel", *numbers, "result", numbers=numbers)
+    for verdict in verdicts:
+        conditions = verdict.conditions
+        rows.add_row(
+            escape(verdict.subject.name),
+            str(len(conditions)),
+            str(sum(each.proved for each in conditions)),
+            f"{verdict.schedules:,}",
+            f"{max(each.max_abs_err for each in conditions):g}",
+            f"{verdict.seconds:.1f}",
+            _judgement(verdict),
+        )
+    out.print(rows)
+    for verdict in verdicts:
+        for each in verdict.conditions:
+            _print_condition(out, verdict.subject.name, each)
+        for explored in verdict.explored:
+            out.print(f"\n{escape(verdict.subject.name)}: {escape(str(explored))}", soft_wrap=True)
+    schedules = sum(verdict.schedules for verdict in verdicts)
+    out.print(f"\n{schedules:,} schedules in {seconds:.1f} s")
+
+
+def _print_condition(out: Console, name: str, verdict: ConditionVerdict) -> None:
+    where = f"{escape(name)} ({escape(str(verdict.condition))})"
+    if verdict.failed is not None:
+        trial = verdict.failed.trial
+        for finding in verdict.failed.findings:
+            out.print(f"\n{where}: {escape(str(finding))}", soft_wrap=True)
+        how = f"{trial.schedule}, seed {trial.seed}: fusegen run --replay {verdict.replay}"
+        out.print(escape(how), soft_wrap=True)
+    elif not verdict.proved:
+        out.print(f"\n{where}: {escape(str(verdict.proof))}", soft_wrap=True)
+
+
+def _judgement(verdict: SubjectVerdict) -> str:
+    if not verdict.ok:
+        return f"[red]findings at {sum(not each.ok for each in verdict.conditions)} points[/]"
+    return "[green]ok, proved[/]" if verdict.proved else "[green]ok[/], tested"

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass
+from contextlib import redirect_stdout
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from fusegen.cli.base import echo_json, json_option, note_cores, project_options
+from fusegen.cli.subject import open_subject
 from fusegen.cli.values import Outcome, Size, parse_shape, size_for, size_without_spec
-from fusegen.errors import PlanError, UsageError
+from fusegen.errors import PlanError, UsageError, listed
 from fusegen.project import Project
 from fusegen.sim.mix import CoreUnit, core_unit_of
 from fusegen.sim.schedule import SCHEDULE_NAMES, ScheduleName
 
 if TYPE_CHECKING:
     from fusegen.plan import KernelPlan
-    from fusegen.spec import LoadedSpec
 
 
 @click.command()
@@ -57,6 +55,12 @@ if TYPE_CHECKING:
     help="Check that all accesses are ordered, and whether the run proves every schedule.",
 )
 @click.option("--set", "overrides", multiple=True, metavar="K=V", help="Change the spec for this run: tile.d=64.")
+@click.option(
+    "--replay",
+    "replay_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Repeat the run with a finding that `fusegen verify` has recorded; takes no other options.",
+)
 @json_option
 @project_options
 @click.pass_context
@@ -75,6 +79,7 @@ def run(
     schedule: ScheduleName,
     races: bool,
     overrides: tuple[str, ...],
+    replay_file: Path | None,
     as_json: bool,
 ) -> None:
     """Run a kernel on the CPU machine and compare it with its reference.
@@ -87,20 +92,12 @@ def run(
     from fusegen.cli import report
     from fusegen.doctor import require_sim
 
-    if (spec is None) != run_all:
-        raise UsageError(f"expected a SPEC or --all, got {'both of them' if run_all else 'neither of them'}")
-    if run_all and (shape or overrides):
-        raise UsageError("expected --shape and --set with a single SPEC, got one of them with --all")
-    require_sim()
     given = {
         "ranks": ranks,
         "cores": cores,
         "shape": None if shape is None else parse_shape(shape),
         "launches": launches,
     }
-    names = [str(path) for path in project.spec_paths()] if run_all else [spec or ""]
-    if not names:
-        raise UsageError(f"--all: expected specs in {project.shown(project.specs)}, got none")
     options = {
         "seed": seed,
         "schedule_seed": schedule_seed,
@@ -108,7 +105,20 @@ def run(
         "ranks_per_node": ranks_per_node,
         "races": races,
     }
-    outcomes = [_simulate(each, project, overrides, given, options) for each in names]
+    if replay_file is not None:
+        _refuse_others(context)
+    elif (spec is None) != run_all:
+        raise UsageError(f"expected a SPEC or --all, got {'both of them' if run_all else 'neither of them'}")
+    if run_all and (shape or overrides):
+        raise UsageError("expected --shape and --set with a single SPEC, got one of them with --all")
+    require_sim()
+    if replay_file is not None:
+        outcomes = [_repeat(replay_file)]
+    else:
+        names = [str(path) for path in project.spec_paths()] if run_all else [spec or ""]
+        if not names:
+            raise UsageError(f"--all: expected specs in {project.shown(project.specs)}, got none")
+        outcomes = [_simulate(each, project, overrides, given, options) for each in names]
     if as_json:
         documents = [outcome.to_json() for outcome in outcomes]
         echo_json(documents if run_all else documents[0])
@@ -124,7 +134,7 @@ def _simulate(
     from fusegen.cli.report import progress_bar
     from fusegen.sim import run_module
 
-    with _subject(name, project, overrides) as subject:
+    with open_subject(name, project, overrides) as subject:
         size = size_for(subject.loaded.spec, **given) if subject.loaded else size_without_spec(**given)
         _refuse_impossible(subject.plan, size, core_unit_of(subject.module))
         per_node = options["ranks_per_node"]
@@ -147,6 +157,30 @@ def _simulate(
         return Outcome(subject.name, size, result)
 
 
+def _refuse_others(context: click.Context) -> None:
+    """Raises UsageError when --replay, which says it all, is not alone."""
+    given = [
+        parameter.opts[-1] if isinstance(parameter, click.Option) else "SPEC"
+        for parameter in context.command.params
+        if parameter.name not in ("replay_file", "as_json")
+        and context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        raise UsageError(f"--replay: expected nothing else but --json, got {listed(given, 'and')}")
+
+
+def _repeat(path: Path) -> Outcome:
+    """The run of a replay file again; says on stderr when it does not end as it did."""
+    from fusegen.verify.replay import read_replay
+
+    recorded = read_replay(path)
+    with redirect_stdout(sys.stderr):
+        result = recorded.run()
+    if tuple(map(str, result.findings)) != recorded.findings:
+        click.echo(f"warning: {path} has other findings: the simulator has changed since it was written", err=True)
+    return Outcome(recorded.kernel, Size(recorded.ranks, recorded.cores, recorded.shape, recorded.launches), result)
+
+
 def _refuse_impossible(plan: KernelPlan | None, size: Size, unit: CoreUnit) -> None:
     """Raises PlanError before gigabytes are allocated for a run that the launcher would refuse."""
     if plan is None:
@@ -157,20 +191,6 @@ def _refuse_impossible(plan: KernelPlan | None, size: Size, unit: CoreUnit) -> N
     if faults := condition_faults(plan, Conditions(size.ranks, size.cores, size.shape)):
         raise PlanError(faults)
     note_cores(plan, size.cores, unit)
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """The module to run, and the spec and plan that belong to it, if there are any."""
-
-    module: Path
-    loaded: LoadedSpec | None
-    plan: KernelPlan | None
-
-    @property
-    def name(self) -> str:
-        """Name of the kernel."""
-        return self.module.stem
 
 
 def _tiles(plan: KernelPlan | None, size: Size) -> int | None:
@@ -184,39 +204,3 @@ def _tiles(plan: KernelPlan | None, size: Size) -> int | None:
     conditions = Conditions(ranks=size.ranks, cores=size.cores, shape=size.shape)
     tiles = sum(stage_work(plan, conditions, stage).tiles for stage in plan.stages if stage.kind in stores)
     return tiles * size.ranks * size.launches
-
-
-@contextmanager
-def _subject(name: str, project: Project, overrides: tuple[str, ...]) -> Iterator[Subject]:
-    """What `name` means; a module that is rendered for this run is removed afterwards."""
-    from fusegen.pipeline import build
-    from fusegen.spec import load_spec
-
-    if name.endswith(".py"):
-        yield _given_module(Path(name), project, overrides)
-        return
-    loaded = load_spec(project.find_spec(name), overrides)
-    built = build(loaded, project)
-    module = project.module_path(loaded.name)
-    if module.is_file() and not overrides:
-        if module.read_bytes() != built.text.encode():
-            shown = project.shown(module)
-            click.echo(f"warning: {shown} runs as it stands, but differs from what its spec renders", err=True)
-        yield Subject(module, loaded, built.plan)
-        return
-    with TemporaryDirectory(prefix="fusegen-") as folder:
-        module = Path(folder) / f"{loaded.name}.py"
-        module.write_text(built.text, encoding="utf-8")
-        yield Subject(module, loaded, built.plan)
-
-
-def _given_module(module: Path, project: Project, overrides: tuple[str, ...]) -> Subject:
-    """A module named by its path, with the spec of the same name if the project has one."""
-    from fusegen.spec import load_spec
-
-    if overrides:
-        raise UsageError(f"expected --set with a spec, got it with the finished module {module}")
-    if not module.is_file():
-        raise UsageError(f"SPEC: expected a generated module, got no such file: {module}")
-    spec = project.specs / f"{module.stem}.yaml"
-    return Subject(module, load_spec(spec) if spec.is_file() else None, None)

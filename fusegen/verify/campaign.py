@@ -1,0 +1,100 @@
+"""Verifying modules in a pool of processes."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from pathlib import Path
+from typing import Final
+
+from fusegen.verify.replay import write_replay
+from fusegen.verify.trials import Subject, Trial, further_trials, proving_trials
+from fusegen.verify.verdicts import ConditionVerdict, SubjectVerdict, TrialResult
+
+AHEAD: Final = 3
+"""Trials under way or waiting, for each process of the pool."""
+
+Progress = Callable[[str, int, int], None]
+"""Told the name of a subject, how many of its trials are done, and how many there will be."""
+
+
+def verify(
+    subjects: Sequence[Subject],
+    *,
+    schedules: int,
+    jobs: int,
+    replay_folder: Path,
+    progress: Progress = lambda name, done, total: None,
+) -> Iterator[SubjectVerdict]:
+    """Verify one module after the other, each under `schedules` schedules, and at least one for each condition.
+
+    `jobs` processes share the trials. Trying a condition ends with its first finding, which a file in `replay_folder`
+    reproduces. The verdicts do not depend on `jobs` or on timing.
+
+    Raises what `run_module` raises, such as Unsupported for a builtin that the simulator does not know.
+    """
+    with _pool(jobs) as pool:
+        for subject in subjects:
+            yield _verify(subject, pool, AHEAD * jobs, schedules, replay_folder, progress)
+
+
+def _verify(
+    subject: Subject, pool: Executor, ahead: int, schedules: int, replay_folder: Path, progress: Progress
+) -> SubjectVerdict:
+    verdicts = tuple(ConditionVerdict(condition) for condition in subject.conditions)
+    total = max(schedules, len(verdicts))
+    done = 0
+
+    def settle(trials: Iterable[Trial]) -> None:
+        nonlocal done
+        wanted = (trial for trial in trials if verdicts[trial.place].ok)
+        for result in _results(pool, wanted, ahead):
+            verdicts[result.trial.place].add(result)
+            done += 1
+            progress(subject.name, done, total)
+
+    settle(proving_trials(subject))
+    settle(further_trials(subject, schedules, settled=[verdict.proved for verdict in verdicts]))
+    for verdict in verdicts:
+        if verdict.failed is not None:
+            verdict.replay = write_replay(replay_folder, verdict.failed)
+    return SubjectVerdict(subject, verdicts)
+
+
+def _results(pool: Executor, trials: Iterable[Trial], ahead: int) -> Iterator[TrialResult]:
+    """The outcomes in the order of the trials, of which at most `ahead` are taken before the first one is done."""
+    waiting: deque[Future[TrialResult]] = deque()
+    for trial in trials:
+        waiting.append(pool.submit(_run, trial))
+        if len(waiting) >= ahead:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
+
+
+def _run(trial: Trial) -> TrialResult:
+    """Run a trial in a process of the pool; what the module prints is dropped."""
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
+        result = trial.run()
+    picks = result.schedule if result.findings else None
+    return TrialResult(trial, result.findings, result.proof, result.max_abs_err, picks, result.wall_s)
+
+
+@contextlib.contextmanager
+def _pool(jobs: int) -> Iterator[Executor]:
+    """A pool whose processes know nothing of this one, and end with it; each computes on one thread."""
+    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), initializer=_start)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _start() -> None:
+    import torch
+
+    torch.set_num_threads(1)
