@@ -37,20 +37,45 @@ def instrumented(function: FunctionType, *, tick: Callable[[], None]) -> Callabl
     """`function`, compiled again from its file with checked operators; it keeps its module's globals and defaults."""
     code = function.__code__
     helpers = _helpers(tick)
-    source = decode_source(Path(code.co_filename).read_bytes())
+    source = source_of(code.co_filename)
     return _bound(
         _factory(source, code.co_filename, code.co_name, code.co_firstlineno, tuple(helpers)), function, helpers
     )
 
 
-def instrumented_version(
-    function: FunctionType, version: ast.FunctionDef, *, tick: Callable[[], None], runtime: Mapping[str, Any]
-) -> Callable[..., Any]:
-    """As `instrumented`, of another text of the function, which may use the names in `runtime`. Changes the tree."""
+def compiled_version(function: FunctionType, version: ast.FunctionDef, runtime: tuple[str, ...]) -> CodeType:
+    """Code for `bound_version`, of another text of the function, which may use the names in `runtime`.
+
+    Changes the tree.
+    """
     path = function.__code__.co_filename
-    module = ast.parse(decode_source(Path(path).read_bytes()), path)
-    helpers = _helpers(tick) | dict(runtime)
-    return _bound(_compiled(module, version, path, tuple(helpers)), function, helpers)
+    return _compiled(parsed(path), version, path, (*_helpers(_no_tick), *runtime))
+
+
+def bound_version(
+    code: CodeType, function: FunctionType, *, tick: Callable[[], None], runtime: Mapping[str, Any]
+) -> Callable[..., Any]:
+    """As `instrumented`, of a text that `compiled_version` has compiled; `runtime` has what its names mean."""
+    return _bound(code, function, _helpers(tick) | dict(runtime))
+
+
+def _no_tick() -> None:
+    """Stands for the tick where only the names of helpers matter."""
+
+
+def parsed(path: str) -> ast.Module:
+    """The tree of a file, which nobody may change."""
+    return _parsed(source_of(path), path)
+
+
+def source_of(path: str) -> str:
+    """The text of a file."""
+    return decode_source(Path(path).read_bytes())
+
+
+@lru_cache(maxsize=16)  # every rank loads the same files
+def _parsed(source: str, path: str) -> ast.Module:
+    return ast.parse(source, path)
 
 
 def _helpers(tick: Callable[[], None]) -> dict[str, Any]:
