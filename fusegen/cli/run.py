@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from fusegen.cli.base import echo_json, json_option, note_cores, project_options
-from fusegen.cli.subject import open_subject
+from fusegen.cli.base import echo_json, json_option, project_options
+from fusegen.cli.subject import open_subject, refuse_impossible
 from fusegen.cli.values import Outcome, Size, parse_shape, size_for, size_without_spec
-from fusegen.errors import PlanError, UsageError, listed
+from fusegen.errors import UsageError, listed
 from fusegen.project import Project
-from fusegen.sim.mix import CoreUnit, core_unit_of
+from fusegen.sim.mix import core_unit_of
 from fusegen.sim.schedule import SCHEDULE_NAMES, ScheduleName
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _simulate(
 
     with open_subject(name, project, overrides) as subject:
         size = size_for(subject.loaded.spec, **given) if subject.loaded else size_without_spec(**given)
-        _refuse_impossible(subject.plan, size, core_unit_of(subject.module))
+        refuse_impossible(subject.plan, size, core_unit_of(subject.module))
         per_node = options["ranks_per_node"]
         if per_node and size.ranks % per_node:
             raise UsageError(
@@ -179,18 +179,6 @@ def _repeat(path: Path) -> Outcome:
     if tuple(map(str, result.findings)) != recorded.findings:
         click.echo(f"warning: {path} has other findings: the simulator has changed since it was written", err=True)
     return Outcome(recorded.kernel, Size(recorded.ranks, recorded.cores, recorded.shape, recorded.launches), result)
-
-
-def _refuse_impossible(plan: KernelPlan | None, size: Size, unit: CoreUnit) -> None:
-    """Raises PlanError before gigabytes are allocated for a run that the launcher would refuse."""
-    if plan is None:
-        return
-    from fusegen.plan.evaluate import Conditions
-    from fusegen.plan.explain import condition_faults
-
-    if faults := condition_faults(plan, Conditions(size.ranks, size.cores, size.shape)):
-        raise PlanError(faults)
-    note_cores(plan, size.cores, unit)
 
 
 def _tiles(plan: KernelPlan | None, size: Size) -> int | None:

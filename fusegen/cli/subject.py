@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fusegen.errors import UsageError
+from fusegen.cli.base import note_cores
+from fusegen.cli.values import Size
+from fusegen.errors import PlanError, UsageError
 from fusegen.project import Project
+from fusegen.sim.mix import CoreUnit
 
 if TYPE_CHECKING:
     from fusegen.plan import KernelPlan
@@ -67,3 +70,15 @@ def _given_module(module: Path, project: Project, overrides: tuple[str, ...]) ->
         raise UsageError(f"SPEC: expected a generated module, got no such file: {module}")
     spec = project.specs / f"{module.stem}.yaml"
     return RunSubject(module, load_spec(spec) if spec.is_file() else None, None)
+
+
+def refuse_impossible(plan: KernelPlan | None, size: Size, unit: CoreUnit) -> None:
+    """Raises PlanError before gigabytes are allocated for a run that the launcher would refuse."""
+    if plan is None:
+        return
+    from fusegen.plan.evaluate import Conditions
+    from fusegen.plan.explain import condition_faults
+
+    if faults := condition_faults(plan, Conditions(size.ranks, size.cores, size.shape)):
+        raise PlanError(faults)
+    note_cores(plan, size.cores, unit)

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from fusegen.cli.base import echo_json, json_option, project_options
-from fusegen.cli.subject import RunSubject, open_subject
+from fusegen.cli.subject import RunSubject, open_subject, refuse_impossible
 from fusegen.cli.values import Size, parse_shape, size_for, size_without_spec
 from fusegen.errors import UsageError
 from fusegen.project import Project
+from fusegen.sim.mix import core_unit_of
 from fusegen.verify.trials import Condition, Subject
 
 if TYPE_CHECKING:
@@ -119,7 +120,10 @@ def _to_verify(opened: RunSubject, given: dict[str, Any]) -> Subject:
         size = size_without_spec(**given)
         return Subject(opened.name, opened.module, None, (_condition(size),))
     spec = opened.loaded.spec
-    conditions = dict.fromkeys(_condition(size) for size in _sizes(spec, given))
+    sizes = list(_sizes(spec, given))
+    for size in sizes:
+        refuse_impossible(opened.plan, size, core_unit_of(opened.module))
+    conditions = dict.fromkeys(map(_condition, sizes))
     return Subject(opened.name, opened.module, spec.target, tuple(conditions))
 
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fusegen import __version__
 from fusegen.errors import UsageError
+from fusegen.sim.schedule import ScheduleName
 from fusegen.verify.trials import Condition
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class ReplayFile(BaseModel):
     seed: int
     target: str | None
     races: bool
-    schedule: str
+    schedule: ScheduleName
     late_stores: bool
     findings: tuple[str, ...]
     picks: tuple[int, ...]

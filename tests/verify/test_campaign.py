@@ -1,0 +1,74 @@
+"""Modules in a pool of processes: verdicts, and the files that reproduce findings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fusegen.sim import ReplayMismatch, Unsupported
+from fusegen.verify.campaign import verify
+from fusegen.verify.replay import read_replay
+from fusegen.verify.trials import PROVING, Subject
+from fusegen.verify.verdicts import SubjectVerdict
+from tests.verify.conftest import CLEAN, subject_at
+
+
+def verified(*subjects: Subject, folder: Path, **options: Any) -> list[SubjectVerdict]:
+    return list(verify(subjects, **{"schedules": 9, "jobs": 2, "replay_folder": folder} | options))
+
+
+def without_times(verdict: SubjectVerdict) -> dict[str, Any]:
+    document = verdict.to_json()
+    return document | {
+        "seconds": 0,
+        "conditions": [condition | {"seconds": 0} for condition in document["conditions"]],
+    }
+
+
+def test_a_clean_module_is_proved_and_a_seeded_bug_is_found(clean: Subject, unfenced: Subject, tmp_path: Path) -> None:
+    seen: list[tuple[str, int, int]] = []
+    folder = tmp_path / "replays"
+    good, bad = verified(clean, unfenced, folder=folder, progress=lambda *step: seen.append(step))
+
+    assert (good.ok, good.proved, good.schedules) == (True, True, 9)
+    assert [verdict.schedules.total() for verdict in good.conditions] == [5, 4]
+    assert all(verdict.schedules[PROVING] == 1 for verdict in good.conditions)
+    assert seen[:9] == [("reverse_all2all_mte_signal", done, 9) for done in range(1, 10)]
+
+    assert (bad.ok, bad.proved, bad.schedules) == (False, False, 2)  # both conditions fail in their first run
+    for verdict in bad.conditions:
+        assert verdict.failed is not None
+        assert {finding.kind for finding in verdict.failed.findings} == {"MissingFence"}
+        assert verdict.replay is not None
+        recorded = read_replay(verdict.replay)
+        assert recorded.condition == verdict.condition
+        again = recorded.run()
+        assert again.findings == verdict.failed.findings
+        assert tuple(map(str, again.findings)) == recorded.findings
+    assert sorted(folder.iterdir()) == sorted(verdict.replay for verdict in bad.conditions if verdict.replay)
+
+
+def test_verdicts_do_not_depend_on_the_number_of_processes(clean: Subject, unfenced: Subject, tmp_path: Path) -> None:
+    one, two = (verified(clean, unfenced, folder=tmp_path, jobs=jobs) for jobs in (1, 2))
+    assert list(map(without_times, one)) == list(map(without_times, two))
+
+
+def test_a_replay_does_not_depend_on_what_became_of_the_module(unfenced: Subject, tmp_path: Path) -> None:
+    path = tmp_path / "later.py"
+    path.write_bytes(unfenced.module.read_bytes())
+    (bad,) = verified(subject_at(path), folder=tmp_path / "replays")
+    path.write_bytes(CLEAN.read_bytes())
+    assert bad.conditions[0].replay is not None
+    recorded = read_replay(bad.conditions[0].replay)
+    assert tuple(map(str, recorded.run().findings)) == recorded.findings
+    with pytest.raises(ReplayMismatch, match="expected"):
+        recorded.model_copy(update={"picks": recorded.picks[:-1]}).run()
+
+
+def test_what_the_simulator_does_not_know_ends_the_verification(tmp_path: Path) -> None:
+    path = tmp_path / "unknown.py"
+    path.write_text(CLEAN.read_text(encoding="utf-8").replace("tl.cdiv(S, TILE_S)", "tl.sort(S)", 1), encoding="utf-8")
+    with pytest.raises(Unsupported, match=r"tl\.sort|triton\.language\.sort"):
+        verified(subject_at(path), folder=tmp_path)
