@@ -12,7 +12,7 @@ exactly at compile time. Line numbers are those of the file.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from importlib.util import decode_source
 from pathlib import Path
@@ -37,20 +37,31 @@ def instrumented(function: FunctionType, *, tick: Callable[[], None]) -> Callabl
     """`function`, compiled again from its file with checked operators; it keeps its module's globals and defaults."""
     code = function.__code__
     helpers = _helpers(tick)
-    source = decode_source(Path(code.co_filename).read_bytes())
-    return _bound(
-        _factory(source, code.co_filename, code.co_name, code.co_firstlineno, tuple(helpers)), function, helpers
-    )
+    factory = _factory(source_of(function), code.co_filename, code.co_name, code.co_firstlineno, tuple(helpers))
+    return _bound(factory, function, helpers)
 
 
-def instrumented_version(
-    function: FunctionType, version: ast.FunctionDef, *, tick: Callable[[], None], runtime: Mapping[str, Any]
-) -> Callable[..., Any]:
-    """As `instrumented`, of another text of the function, which may use the names in `runtime`. Changes the tree."""
+def source_of(function: FunctionType) -> str:
+    """The text of the file that a function is from."""
+    return decode_source(Path(function.__code__.co_filename).read_bytes())
+
+
+def compiled_version(function: FunctionType, version: ast.FunctionDef, runtime: Sequence[str]) -> CodeType:
+    """Another text of a function, which may use the names `runtime`, for `bound_version`. Changes the tree."""
     path = function.__code__.co_filename
-    module = ast.parse(decode_source(Path(path).read_bytes()), path)
-    helpers = _helpers(tick) | dict(runtime)
-    return _bound(_compiled(module, version, path, tuple(helpers)), function, helpers)
+    module = ast.parse(source_of(function), path)
+    return _compiled(module, version, path, (*_helpers(_no_tick), *runtime))
+
+
+def bound_version(
+    version: CodeType, function: FunctionType, *, tick: Callable[[], None], runtime: Mapping[str, Any]
+) -> Callable[..., Any]:
+    """As `instrumented`, of another text of the function; `runtime` has values for the names that it was told of."""
+    return _bound(version, function, _helpers(tick) | dict(runtime))
+
+
+def _no_tick() -> None:
+    """Stands for the tick where only the names of the helpers matter."""
 
 
 def _helpers(tick: Callable[[], None]) -> dict[str, Any]:
