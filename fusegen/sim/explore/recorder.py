@@ -1,8 +1,8 @@
 """One run of the simulator as a path through the tree: the schedule that asks the search, and the trace of the run.
 
-An actor goes on until it has done something visible, or waits. Visible is what touches words that actors synchronise
-by: notifies, waits, host writes of symmetric memory, and every access to a memory with slots or with atomics whose
-result is used. Everything else is data, whose order the check of races decides.
+An actor goes on until it has done something visible, or lets another one go on, or waits. Visible is what touches words
+that actors synchronise by: notifies, waits, host writes of symmetric memory, and every access to a memory with slots or
+with atomics whose result is used. Everything else is data, whose order the check of races decides.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ class Recorder:
         self._shared = shared
         self._running: Actor | None = None
         self._operations: Operations = ()
+        self._runnable = 0
         self._is_open = False
         self._stored: Callable[[], Operation] | None = None
         self._waits: dict[Actor, SlotWait] = {}
@@ -96,8 +97,7 @@ class Recorder:
 
     def pick(self, runnable: Sequence[Actor]) -> int:
         """The place in `runnable` of the actor that goes next; raises Redundant where the run is like another one."""
-        running = self._running
-        if running is not None and runnable[-1] is running and not self._operations and self._stored is None:
+        if self._goes_on(runnable):
             return len(runnable) - 1
         self._close()
         enabled = {self._key(actor): place for place, actor in enumerate(runnable) if self._can_go(actor)}
@@ -105,8 +105,13 @@ class Recorder:
             self._running = None
             return 0
         place = enabled[self._search.choose(list(enabled), self._operations)]
-        self._running, self._operations, self._is_open = runnable[place], (), True
+        self._running, self._operations, self._is_open, self._runnable = runnable[place], (), True, len(runnable)
         return place
+
+    def _goes_on(self, runnable: Sequence[Actor]) -> bool:
+        """The actor that runs has neither done anything visible, nor stopped, nor let another one go on."""
+        is_same = runnable[-1] is self._running and len(runnable) == self._runnable
+        return is_same and not self._operations and self._stored is None
 
     def end(self) -> bool:
         """The run has ended; whether there is another one to make."""

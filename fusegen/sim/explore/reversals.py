@@ -47,9 +47,7 @@ def _races(steps: Sequence[Step], place: int) -> Iterator[Reversal]:
         yield Reversal(other.decision, _first_actors([*between, step]))
 
 
-def _other_partners(
-    steps: Sequence[Step], actor: ActorKey, words: Operations, known: Clock
-) -> Iterator[Reversal]:
+def _other_partners(steps: Sequence[Step], actor: ActorKey, words: Operations, known: Clock) -> Iterator[Reversal]:
     """Writes that could have ended a wait other than the last ones."""
     writes = [[step for step in steps if step.writes(word)] for word in words]
     choices = [list(_matching(word, of_word, known)) for word, of_word in zip(words, writes, strict=True)]
@@ -58,7 +56,9 @@ def _other_partners(
         for version, of_word in zip(versions, writes, strict=True):
             for name, number in (of_word[version].after if version >= 0 else {}).items():
                 cut[name] = max(cut.get(name, 0), number)
-        later = [of_word[version + 1] for version, of_word in zip(versions, writes, strict=True) if of_word[version + 1 :]]
+        later = [
+            of_word[version + 1] for version, of_word in zip(versions, writes, strict=True) if of_word[version + 1 :]
+        ]
         if not later or any(step.is_in(cut) for step in later):
             continue
         turn = min(later, key=steps.index)

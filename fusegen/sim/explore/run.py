@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -61,6 +63,20 @@ def explore_module(
     The options of a run are those of `run_module`, and so are the errors. At most `limit` runs are made;
     `stop_at_finding` ends with the first run that finds something. `progress` is told the number of runs after each.
     """
+    run = partial(
+        run_module,
+        path,
+        ranks=ranks,
+        cores=cores,
+        shape=shape,
+        launches=launches,
+        seed=seed,
+        target=target,
+        ranks_per_node=ranks_per_node,
+        step_limit=step_limit,
+        record=True,
+        races=True,
+    )
     shared: set[MemoryKey] = set()
     search = Search()
     found: dict[object, Shown] = {}
@@ -68,18 +84,9 @@ def explore_module(
     runs, goes_on = 0, True
     while goes_on and runs < limit and not (found and stop_at_finding):
         recorder = Recorder(search, shared)
-        result = _run(
-            recorder,
-            path,
-            ranks=ranks,
-            cores=cores,
-            shape=shape,
-            launches=launches,
-            seed=seed,
-            target=target,
-            ranks_per_node=ranks_per_node,
-            step_limit=step_limit,
-        )
+        result: RunResult | None = None
+        with suppress(Redundant):
+            result = run(schedule=recorder, observers=(recorder.observe,))
         runs += 1
         if progress is not None:
             progress(runs)
@@ -92,14 +99,6 @@ def explore_module(
             for finding in result.findings:
                 found.setdefault(_likeness(finding), Shown(finding, result.schedule or ()))
     return Exploration(runs, not goes_on, tuple(found.values()), len(orders))
-
-
-def _run(recorder: Recorder, path: Path, **options: object) -> RunResult | None:
-    """One run; None where it ended early."""
-    try:
-        return run_module(path, schedule=recorder, observers=(recorder.observe,), record=True, races=True, **options)
-    except Redundant:
-        return None
 
 
 def _likeness(finding: Finding) -> object:

@@ -64,8 +64,7 @@ class Search:
         return decision.chosen
 
     def end(self, operations: Operations, trace: Trace, waiting: Mapping[ActorKey, Operations]) -> bool:
-        """The run has ended, `operations` were its last ones; `waiting` are waits that have not. False after the last.
-        """
+        """The run has ended, `operations` were its last ones, and `waiting` never ended; whether there is another."""
         self._did(operations)
         new = next((place for place, step in enumerate(trace.steps) if step.decision >= self._kept - 1), 0)
         for reversal in reversals(trace, waiting, start=new):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from fusegen.sim.explore.search import Redundant, Search
@@ -112,42 +113,36 @@ class Run:
             self.met.clear()
 
 
-def searched(program: Program, *, limit: int = 20_000) -> tuple[set[Outcome], int]:
-    """What the search finds, and the number of runs it makes, those that end early included."""
+def searched(program: Program) -> list[Outcome]:
+    """What the runs of the search give, in their order; runs that end early give nothing."""
     search = Search()
-    outcomes, runs = set(), 0
+    outcomes = []
     while True:
         run = Run(program, search.choose)
-        runs += 1
-        assert runs <= limit
-        try:
-            outcomes.add(run.run())
-        except Redundant:
-            pass
+        with suppress(Redundant):
+            outcomes.append(run.run())
         if not search.end(run.operations, run.trace, run.waiting()):
-            return outcomes, runs
+            return outcomes
 
 
-def brute(program: Program) -> tuple[set[Outcome], int]:
-    """What all interleavings give, and how many there are."""
-    outcomes, runs = set(), 0
-    prefix: list[int] = []
+def exhausted(program: Program) -> set[Outcome]:
+    """What all interleavings give."""
+    outcomes = set()
+    turns: list[tuple[int, int]] = []
     while True:
-        left: list[int] = []
+        done = 0
 
-        def choose(enabled: Sequence[ActorKey], _: Operations, left: list[int] = left) -> ActorKey:
-            place = len(left)
-            turn = prefix[place] if place < len(prefix) else 0
-            left.append(len(enabled) - turn - 1)
-            if place >= len(prefix):
-                prefix.append(0)
-            return enabled[turn]
+        def choose(enabled: Sequence[ActorKey], _: Operations) -> ActorKey:
+            nonlocal done
+            if done == len(turns):
+                turns.append((0, len(enabled)))
+            done += 1
+            return enabled[turns[done - 1][0]]
 
         outcomes.add(Run(program, choose).run())
-        runs += 1
-        while left and not left[-1]:
-            left.pop()
-        if not left:
-            return outcomes, runs
-        del prefix[len(left) :]
-        prefix[-1] += 1
+        while turns and turns[-1][0] + 1 == turns[-1][1]:
+            turns.pop()
+        if not turns:
+            return outcomes
+        turn, choices = turns.pop()
+        turns.append((turn + 1, choices))
