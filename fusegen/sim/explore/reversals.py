@@ -38,10 +38,8 @@ def reversals(trace: Trace, waiting: Mapping[ActorKey, Operations], *, start: in
 def _races(steps: Sequence[Step], place: int) -> Iterator[Reversal]:
     """Earlier steps that only come first because they happened to."""
     step = steps[place]
-    earlier = [index for index in range(place) if dependent(steps[index].operations, step.operations)]
-    for index in earlier:
-        other = steps[index]
-        if other.is_in(step.before) or any(other.is_in(steps[each].after) for each in earlier if each > index):
+    for index, other in enumerate(steps[:place]):
+        if not dependent(other.operations, step.operations) or other.is_in(step.before):
             continue
         between = [each for each in steps[index + 1 : place] if not other.is_in(each.after)]
         yield Reversal(other.decision, _first_actors([*between, step]))

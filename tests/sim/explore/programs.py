@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 from fusegen.sim.explore.search import Redundant, Search
@@ -113,14 +112,16 @@ class Run:
             self.met.clear()
 
 
-def searched(program: Program) -> list[Outcome]:
-    """What the runs of the search give, in their order; runs that end early give nothing."""
+def searched(program: Program) -> list[Outcome | None]:
+    """What the runs of the search give, in their order; None for those that are cut short."""
     search = Search()
-    outcomes = []
+    outcomes: list[Outcome | None] = []
     while True:
         run = Run(program, search.choose)
-        with suppress(Redundant):
+        try:
             outcomes.append(run.run())
+        except Redundant:
+            outcomes.append(None)
         if not search.end(run.operations, run.trace, run.waiting()):
             return outcomes
 

@@ -136,6 +136,27 @@ def test_a_wait_may_end_between_two_writes_of_a_host(small: Any, explore: Any) -
     assert "Deadlock" in kinds(result)
 
 
+def test_a_wait_that_has_begun_sees_what_a_host_writes(small: Any, explore: Any) -> None:
+    # In the first run the 5 comes and goes while the program waits.
+    body = f"if rank == 0:\n    {wait(0, 5).replace('slot_ptr', 'dl.symm_at(slot_ptr, 1)')}"
+    path = small(body, meet="any(slots.fill_(value) is None for value in (7, 7, 7, 7, 5, 7) if rank)")
+    result = explore(path, ranks=2)
+    assert (result.complete, result.orders) == (True, 2)
+
+
+def test_a_program_may_start_on_whichever_core_is_free(small: Any, explore: Any) -> None:
+    # Program 2 can write before program 0 does if program 1 ends early.
+    result = explore(small(notify(0, 1), "pass", notify(0, 2)), cores=2)
+    assert (result.complete, result.orders) == (True, 2)
+
+
+def test_a_word_turns_out_to_be_shared_after_it_was_read(small: Any, explore: Any) -> None:
+    # The first run shows it, and is made again.
+    load = "tl.store(out_ptr + 62, tl.load(out_ptr + 61))\n"
+    result = explore(small(load, "turn = tl.atomic_add(out_ptr + 61, 0)\n"))
+    assert (result.complete, result.orders, result.runs) == (True, 2, 3)
+
+
 def test_a_finding_comes_with_the_schedule_that_shows_it(small: Any, explore: Any) -> None:
     path = small(notify(0, 1) + notify(0, 2), wait(0, 1))
     (shown,) = [each for each in explore(path).findings if each.finding.kind == "Deadlock"]
