@@ -48,7 +48,7 @@ Operations = tuple[Operation, ...]
 
 def dependent(ours: Operations, theirs: Operations) -> bool:
     """The order of the two matters: an operation of one writes what an operation of the other touches."""
-    return any(
+    return bool(ours and theirs) and any(  # most steps have none
         (one.kind == "write" or other.kind == "write") and one.touches(other) for one in ours for other in theirs
     )
 
