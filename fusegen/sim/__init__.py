@@ -8,6 +8,7 @@ language  -> flags (what the cores of an AI core tell each other), values (affin
              engines (and nodes), udma (its rules)
 split     -> a mix kernel's text for the AIC and for the AIVs; observers: timing (virtual time), order (races, proof)
 machine   -> actors, schedule, events; device (cores, streams); findings, diagnosis
+explore   -> run, again and again: every order in which the actors can synchronise
 
 Importing this package imports neither torch nor greenlet: `run_module` does when it is first used.
 """

@@ -124,11 +124,7 @@ class Machine:
         """Stop the current actor until `wake`."""
         if self._closing:
             self._leave()
-        if get_ident() != self._thread:
-            self._error = Unsupported(
-                "threading.Thread", "a thread of host code sleeps or waits for the device or ranks"
-            )
-            raise self._error
+        self._check_thread()
         actor = self.current
         actor.waiting = wait
         runnable = self.runnable
@@ -138,6 +134,25 @@ class Machine:
             self._hub.switch()
         if actor.kernel is None:
             self.resumed(actor)
+
+    def give_way(self) -> None:
+        """A scheduling point of a host, after it has done what others may have waited for."""
+        if self._closing or not self.runnable:
+            return
+        self._check_thread()
+        actor = self.current
+        self.runnable.append(actor)
+        chosen = self.runnable.pop(self._pick(self.runnable))
+        if chosen is not actor:
+            self._switch_to(chosen)
+            self.resumed(actor)
+
+    def _check_thread(self) -> None:
+        if get_ident() != self._thread:
+            self._error = Unsupported(
+                "threading.Thread", "a thread of host code sleeps or waits for the device or ranks"
+            )
+            raise self._error
 
     def _leave(self) -> None:
         """End the current actor while the machine closes; one that catches all it is thrown is left where it is."""

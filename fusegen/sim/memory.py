@@ -29,13 +29,14 @@ class Memory:
     """The bytes of one tensor storage on one rank.
 
     `name` is that of the kernel parameter it was last passed as. `peers` are the memories of the same symmetric
-    allocation by rank, None for plain memory, empty when all ranks have freed it. `waiters` are the actors that wait
-    for a word, `records` the last notify of it, and `taken` a value that a wait
-    took though no program had written it, all by byte address.
+    allocation by rank, None for plain memory, empty when all ranks have freed it; `allocation` counts the symmetric
+    ones from 1, and is 0 for plain memory. `waiters` are the actors that wait for a word, `records` the last notify of
+    it, and `taken` a value that a wait took though no program had written it, all by byte address.
     """
 
     __slots__ = (
         "__weakref__",
+        "allocation",
         "buffer",
         "bytes",
         "freed",
@@ -58,6 +59,7 @@ class Memory:
         self.rank = rank
         self.name = ""
         self.peers: tuple[Memory, ...] | None = None
+        self.allocation = 0
         self.freed = False
         self.waiters: dict[int, list[Actor]] = {}
         self.records: dict[int, SlotRecord] = {}

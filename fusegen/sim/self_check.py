@@ -12,6 +12,7 @@ import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from importlib.util import decode_source
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -36,7 +37,6 @@ class SelfCheck:
     ) -> None:
         self._path = path
         self._source = path.read_bytes()
-        self._code: CodeType | None = None
         self._shape = shape
         self._ranks = ranks
         self._options = {"launches": launches, "seed": seed, "dump_dir": dump_dir}
@@ -58,9 +58,8 @@ class SelfCheck:
         """Run the self-check of a rank."""
         module = ModuleType(self._path.stem)
         module.__file__ = str(self._path)
-        self._code = self._code or compile(decode_source(self._source), str(self._path), "exec")
         with _registered(module):
-            exec(self._code, vars(module))
+            exec(_compiled(self._source, str(self._path)), vars(module))
         self._check_contract(module)
         self._tolerance = float(module.TOLERANCE)
         self.slot_names = self._slot_names(module)
@@ -109,6 +108,11 @@ class SelfCheck:
         names = [name for name in inspect.signature(module.self_check).parameters if name not in self._options]
         if set(names) != set(self._shape):
             raise SimulationError(f"shape: expected {', '.join(names)}, got {', '.join(self._shape) or 'nothing'}")
+
+
+@lru_cache(maxsize=16)  # every rank loads the same module, in every run
+def _compiled(source: bytes, path: str) -> CodeType:
+    return compile(decode_source(source), path, "exec")
 
 
 @contextmanager

@@ -136,12 +136,20 @@ class Signals:
         for address, record in list(memory.records.items()):
             if not record.is_in_memory(memory, address):
                 del memory.records[address]
-        for actors in memory.waiters.values():
-            self._wake(actors)
+        self._wake_waiters(memory)
+
+    def host_wrote(self, memory: Memory) -> None:
+        """After a host has written a memory: wake whom it satisfies; a scheduling point."""
+        self._wake_waiters(memory)
+        self._machine.give_way()
 
     def wake_satisfied(self) -> None:
-        """Wake every actor whose wait holds now, whoever has changed the slots: hosts do it without telling."""
+        """Wake every actor whose wait holds now, whoever has changed the slots: collectives do it without telling."""
         self._wake(list(self._machine.actors))
+
+    def _wake_waiters(self, memory: Memory) -> None:
+        for actors in memory.waiters.values():
+            self._wake(actors)
 
     def _wake(self, actors: list[Actor]) -> None:
         for actor in actors:

@@ -90,7 +90,7 @@ def installed(
         stack.callback(Globals(os.environ).restore)
         stack.callback(torch.set_num_threads, torch.get_num_threads())
         torch.set_num_threads(1)  # tiles are small: threads would wait for each other, and for other processes
-        stack.enter_context(NpuMode(hosts, heap, machine.events))
+        stack.enter_context(NpuMode(hosts, heap, machine.events, language.signals.host_wrote))
         yield
 
 

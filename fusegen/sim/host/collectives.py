@@ -66,6 +66,7 @@ class Rendezvous:
                 self._machine.events.tell(HostCollective(*self._machine.events.here(), name, actors))
             for actor in meeting.waiting:
                 self._machine.wake(actor)
+            self._machine.give_way()
         host.collectives += 1
         return meeting.results[host.rank]
 

@@ -16,6 +16,7 @@ from torch.overrides import TorchFunctionMode
 from fusegen.sim.events import EventPort, HostTouched
 from fusegen.sim.heap import SymmetricHeap
 from fusegen.sim.host.process import Hosts
+from fusegen.sim.memory import Memory
 
 _PROPERTIES: Final = ("shape", "dtype", "device", "layout", "requires_grad", "is_sparse", "ndim", "itemsize", "nbytes")
 _METHODS: Final = (
@@ -63,15 +64,18 @@ def on_device(tensor: torch.Tensor) -> torch.Tensor:
 class NpuMode(TorchFunctionMode):
     """Stream order and devices for the torch operations of all hosts; observers are told of symmetric memory in them.
 
+    `wrote` is called with symmetric memory after an operation has written it, and may park.
+
     While an operation is handled torch takes the mode off its stack. A handler that parks puts it back for the time,
     so that at every switch of actors the mode is in force.
     """
 
-    def __init__(self, hosts: Hosts, heap: SymmetricHeap, events: EventPort) -> None:
+    def __init__(self, hosts: Hosts, heap: SymmetricHeap, events: EventPort, wrote: Callable[[Memory], None]) -> None:
         super().__init__()
         self._hosts = hosts
         self._heap = heap
         self._events = events
+        self._wrote = wrote
 
     def __torch_function__(
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -101,13 +105,20 @@ class NpuMode(TorchFunctionMode):
             for tensor in _tensors((result,)):
                 if not any(tensor is operand for operand in args):  # an operation in place moves nothing
                     on_device(tensor)
-        if was_on_device and self._events.observers:
-            self._tell(function, args, kwargs, result)
+        if was_on_device:
+            written = [kwargs.get("out"), args[0] if args and _is_in_place(function) else None]
+            if self._events.observers:
+                self._tell(args, kwargs, result, written)
+            for tensor in _tensors(written):
+                with torch._C.DisableTorchFunction():
+                    memory = self._heap.memory_of(tensor.untyped_storage().data_ptr())
+                if memory is not None:
+                    with self:
+                        self._wrote(memory)
         return result
 
-    def _tell(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+    def _tell(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, written: list[Any]) -> None:
         """Tell the observers what an operation has read and written; one that makes a view has done neither."""
-        written = [kwargs.get("out"), args[0] if args and _is_in_place(function) else None]
         with torch._C.DisableTorchFunction():
             views = {each.untyped_storage().data_ptr() for each in _tensors((result,))}
             for tensor in _tensors((*args, *kwargs.values())):
