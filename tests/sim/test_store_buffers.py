@@ -108,10 +108,9 @@ MET = 'data = dl.consume_token(data_ptr, dl.wait(flag_ptr, 1, "sys", "acquire"))
 
 def seen(run_source, body: str, *, schedule: str = "late-stores", cores: int = 2) -> set[float]:
     """The largest of y[0] over ranks, for a few seeds."""
-    results = [
-        run_source(PAIR.replace("{body}", indent(body, "    ")), ranks=2, cores=cores, schedule=schedule, seed=seed)
-        for seed in range(12)
-    ]
+    source = PAIR.replace("{body}", indent(body, "    "))
+    options = {"ranks": 2, "cores": cores, "schedule": schedule, "step_limit": 10_000}
+    results = [run_source(source, **options, seed=seed) for seed in range(12)]
     return {result.max_abs_err for result in results if result.max_abs_err is not None}
 
 
@@ -129,6 +128,7 @@ ANSWER = "dl.notify(flag_ptr + 8, {rank}, 1)"
         (("tl.store(data_ptr + row, 3.0, mask=row < 5)",), 0.0),
         (("tl.store(data_ptr + row, 3.0)", "tl.atomic_add(y_ptr + 9, 1.0)"), 0.0),
         (("libshmem_device.fence()", "tl.store(data_ptr + row, 3.0)"), 0.0),
+        (("tl.store(data_ptr, 5.0)", "tl.store(data_ptr, 3.0)", "tl.load(data_ptr)"), 0.0),
         (("tl.store(data_ptr, 3.0)", "libshmem_device.fence()"), 3.0),
         (("tl.store(data_ptr + row, 3.0)", "libshmem_device.fence()"), 3.0),
         (("tl.store(data_ptr + (row * row) % 17, 3.0)", "libshmem_device.fence()"), 3.0),
@@ -209,15 +209,24 @@ def test_an_actor_sees_its_own_stores(run_source, load: str) -> None:
     assert seen(run_source, body) == {6.0}
 
 
-def test_a_store_that_somebody_waits_for_wakes_when_it_shows(run_source) -> None:
+@pytest.mark.parametrize("places", ["data_ptr + 16 + row", "data_ptr + 16 + (row * row) % 17", "data_ptr + 20"])
+def test_an_actor_sees_its_own_stores_wherever_they_overlap(run_source, places: str) -> None:
+    body = f"if core == 0:\n    tl.store({places}, 2.0)\n    tl.store(y_ptr, tl.load(data_ptr + 20))"
+    assert seen(run_source, body) == {2.0}
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        ("libshmem_device.fence()", "while tl.load(flag_ptr + 8) == 0:\n        pass"),
+        ("pass", 'dl.wait(flag_ptr + 8, 1, "sys", "acquire")'),
+    ],
+)
+def test_a_store_that_somebody_waits_for_wakes_when_it_shows(run_source, steps: tuple[str, str]) -> None:
     """Nobody notifies: the waiting program goes on when the store shows, by a fence or when nobody can go on."""
-    for fence in ("libshmem_device.fence()", "pass"):
-        body = (
-            f"if core == 0:\n    tl.store(data_ptr, 4.0)\n    tl.store(flag_ptr, 1)\n    {fence}\n"
-            '    dl.wait(flag_ptr + 8, 1, "sys", "acquire")\n'
-            f"else:\n    {MET}\n    tl.store(y_ptr, tl.load(data))\n    dl.notify(flag_ptr + 8, rank, 1)"
-        )
-        assert seen(run_source, body) == {4.0}
+    produce = "\n    ".join(("tl.store(data_ptr, 4.0)", "tl.store(flag_ptr, 1)", *steps))
+    consume = "\n    ".join((MET, "tl.store(y_ptr, tl.load(data))", ANSWER.format(rank="rank")))
+    assert seen(run_source, f"if core == 0:\n    {produce}\nelse:\n    {consume}") == {4.0}
 
 
 def test_a_wait_and_a_notify_come_after_own_stores_to_their_slot(run_source) -> None:
