@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     type=click.Choice(SCHEDULE_NAMES),
     default="round-robin",
     show_default=True,
-    help="Which core goes next.",
+    help="Which core goes next; with late-stores also when others see what it has stored.",
 )
 @click.option(
     "--races/--no-races",

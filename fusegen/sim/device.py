@@ -245,6 +245,7 @@ class Device:
         if self._events.observers:
             self._events.tell(ProgramStarted(actor, None))
         kernel.body()
+        self._machine.completing("end")
         if self._events.observers:
             self._events.tell(ProgramEnded(actor, None))
         kernel.ended.append(actor)

@@ -107,7 +107,7 @@ def run_program(
     count = CoreCount(cores, core_unit)
     hosts = Hosts(machine, ranks=ranks, cores=count, ranks_per_node=ranks_per_node)
     heap = SymmetricHeap(ranks=ranks, links=Links(ranks_per_node=ranks_per_node, device=target))
-    language = DeviceLanguage(machine, heap, on_tiles=progress)
+    language = DeviceLanguage(machine, heap, on_tiles=progress, late_stores=schedule.late_stores)
     with installed(machine, hosts, heap, language, count):
         for rank in range(ranks):
             machine.spawn(Actor(ActorName(rank=rank, kind="host")), partial(program.start, rank))

@@ -27,8 +27,8 @@ class RunResult:
 
     `max_abs_err` is the largest over ranks, None when a rank did not finish; `rank_errors` has it by rank. `steps` are
     scheduling points, `tiles` stores of tiles, `wall_s` real seconds of the whole call. `schedule` is what `Replay`
-    takes, when the run was asked to record it, and `proof` says whether the run speaks for all schedules, when it was
-    asked to check races.
+    takes, with `late_stores`, when the run was asked to record it, and `proof` says whether the run speaks for all
+    schedules, when it was asked to check races.
     """
 
     ok: bool
@@ -40,6 +40,7 @@ class RunResult:
     rank_errors: tuple[float | None, ...]
     schedule: tuple[int, ...] | None = None
     proof: Proof | None = None
+    late_stores: bool = False
 
 
 def run_module(
@@ -113,4 +114,5 @@ def run_module(
         rank_errors=tuple(check.errors),
         schedule=tuple(recorder.picks) if recorder else None,
         proof=outcome.proof,
+        late_stores=strategy.late_stores,
     )

@@ -67,7 +67,7 @@ class Signals:
         self.credit_lines: set[int] = set()
         self.notified: dict[Memory, int] = {}
         self.notifiers: dict[tuple[str, int], tuple[CodeType, set[CoreKind]]] = {}
-        machine.before_idle = self.wake_satisfied
+        machine.before_idle.append(self.wake_satisfied)
 
     def wait(self, pointer: Pointer, count: int, value: int, *, has_token: bool = True) -> SlotWait:
         """Park the current actor until `count` slots from `pointer` on equal `value`; returns what it waited for."""
@@ -173,7 +173,7 @@ class Signals:
                     slot=Slot(address // SLOT_BYTES),
                 )
             )
-        self._port.check(pointer, first, last)
+        self._port.check_slots(pointer, first, last)
 
 
 def value_at(memory: Memory, address: int, element_bytes: int) -> int:
@@ -205,6 +205,7 @@ class DeviceBarrier:
         kernel = actor.kernel
         if kernel is None:
             raise TypeError("barrier_all_vec: expected a call inside a kernel")
+        self._machine.completing("barrier")
         kernel.has_waited = True
         actor.meetings += 1
         wait = BarrierWait(kernel.key, cubes)

@@ -94,7 +94,7 @@ def _run(trial: Trial) -> TrialResult:
 
 def _explore(subject: Subject, condition: Condition) -> Explored:
     """Explore the orders of a condition in a process of the pool, up to the first finding."""
-    from fusegen.sim.explore import explore_module
+    from fusegen.sim.explore.run import explore_module
 
     with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
         exploration = explore_module(

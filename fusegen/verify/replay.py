@@ -66,7 +66,7 @@ class ReplayFile(BaseModel):
                 shape=self.shape,
                 launches=self.launches,
                 seed=self.seed,
-                schedule=Replay(self.picks),
+                schedule=Replay(self.picks, late_stores=self.late_stores),
                 target=self.target,
                 races=self.races,
             )

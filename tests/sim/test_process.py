@@ -175,7 +175,7 @@ def test_nothing_is_left_behind_by_a_deadlock(signal_module: Path, without_line)
         ({"ranks": 17}, "ranks: expected 1 to 16, got 17"),
         ({"cores": 0}, "cores: expected at least 1, got 0"),
         ({"shape": {"S": 1, "H": 1}}, "shape: expected S, H, D, got S, H"),
-        ({"schedule": "lucky"}, "schedule: expected round-robin or random, got 'lucky'"),
+        ({"schedule": "lucky"}, "schedule: expected one of round-robin, random, pct, .*, late-stores, got 'lucky'"),
     ],
 )
 def test_arguments_are_checked(signal_module: Path, options, message: str) -> None:

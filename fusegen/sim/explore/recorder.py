@@ -52,6 +52,8 @@ class Recorder:
     adds to it. `is_outdated` tells that it has added a memory after it had taken an access to it for data.
     """
 
+    late_stores = False
+
     def __init__(self, search: Search, shared: set[MemoryKey]) -> None:
         self.trace = Trace()
         self.is_outdated = False

@@ -272,6 +272,8 @@ def test_kinds_of_lines_and_fresh_memory(checked) -> None:
 class Last:
     """A schedule in which one core of rank 0 goes only when nobody else can."""
 
+    late_stores = False
+
     def __init__(self, core: int) -> None:
         self._core = core
 
