@@ -261,7 +261,7 @@ class Workspace:
         self.ranks = ranks = dist.get_world_size()
         self.shape = (S, H, D)
         self.cores = cores = available_cores() if cores is None else cores
-        self.launches = 0
+        self.launches = self.ended = 0  # enqueued, and known to have ended
         with _together(shape=self.shape, cores=cores):
             available = available_cores()
             # Programs wait for each other: all must be resident, and every role needs a core.
@@ -439,7 +439,13 @@ def synchronize(workspace: Workspace, *, timeout: float | None = WATCHDOG_SECOND
     """
     if timeout is None:
         torch.npu.current_stream().synchronize()
-        return
+    else:
+        _watch(workspace, timeout, dump_dir)
+    workspace.ended = workspace.launches
+
+
+def _watch(workspace: Workspace, timeout: float, dump_dir: Path) -> None:
+    """Wait for the current stream; raise TimeoutError after `timeout` seconds, when the workspace is dumped."""
     done = torch.npu.Event()
     done.record()
     deadline = time.monotonic() + timeout

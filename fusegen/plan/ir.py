@@ -255,6 +255,7 @@ class KernelPlan:
     description    what the spec's author says about the kernel, or nothing
     dtype          of the inputs
     constants      values of the kernel's constexpr parameters
+    stores_total_cores   the kernel stores its number of programs for the launcher to check (guide 2.1)
     sizes          names that the composition's expressions use, and their values
     definitions    all names that the kernel defines before its loops
     """
@@ -277,6 +278,7 @@ class KernelPlan:
     launch: Launch
     sizes: tuple[Definition, ...] = ()
     initial: str | None = None
+    stores_total_cores: bool = False
     definitions: tuple[Definition, ...] = ()
     slots: tuple[SlotGroup, ...] = ()
     edges: tuple[Edge, ...] = ()

@@ -69,6 +69,7 @@ def host_view(plan: KernelPlan) -> HostView:
         turns=any(tensor.turned for tensor in inputs),
         copies_rows=any(not tensor.contiguous and not tensor.converted for tensor in inputs),
         numbers_launch=plan.host.numbers_launch,
+        checks_total_cores=plan.stores_total_cores,
         phases=LAUNCHES,
         transfer_bytes=None if plan.host.transfer_bytes is None else text(plan.host.transfer_bytes, HOST),
         initial=_initial(plan, output),
@@ -158,6 +159,7 @@ def _arguments(plan: KernelPlan) -> list[str]:
     tensors = [tensor for tensor in plan.tensors if tensor.role is not TensorRole.INITIAL]
     arguments = [OUT if tensor.role is TensorRole.OUTPUT else tensor.name for tensor in tensors]
     arguments += [f"workspace.{allocation.name}" for allocation in plan.host.allocations]
+    arguments += ["workspace.total_cores"] if plan.stores_total_cores else []
     arguments += ["rank", "ranks"]
     arguments += ["phase"] if plan.host.numbers_launch else []
     arguments += [dimension.name for dimension in plan.dimensions]

@@ -111,6 +111,7 @@ class HostView:
     turns: bool
     copies_rows: bool
     numbers_launch: bool
+    checks_total_cores: bool
     phases: int
     transfer_bytes: str | None
     initial: Line | None
