@@ -372,14 +372,22 @@ def launch(
 
 def dump(workspace: Workspace, path: Path) -> Path:
     """Write the launch facts to `path` as JSON, also while a launch hangs."""
+    M, N, K = workspace.shape
+    ranks = workspace.ranks
     facts = {
         "kernel": KERNEL,
+        "pattern": "gemm_allreduce",
+        "sync": "barrier",
         "rank": workspace.rank,
-        "ranks": workspace.ranks,
-        "shape": dict(zip(["M", "N", "K"], workspace.shape, strict=True)),
+        "ranks": ranks,
+        "shape": {"M": M, "N": N, "K": K},
         "launches": workspace.launches,
+        "ended": workspace.ended,
         "grid": workspace.cores,
         "ai_cores": available_cores(),
+        "buffer_num": BUFFER_NUM,
+        "rounds": triton.cdiv(M, PVALUE * BLOCK_M),
+        "slots": {},
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(facts, indent=2) + "\n")

@@ -323,14 +323,22 @@ def launch(
 
 def dump(workspace: Workspace, path: Path) -> Path:
     """Write the launch facts to `path` as JSON, also while a launch hangs."""
+    S, H, D = workspace.shape
+    ranks = workspace.ranks
     facts = {
         "kernel": KERNEL,
+        "pattern": "reverse_all2all",
+        "sync": "barrier",
         "rank": workspace.rank,
-        "ranks": workspace.ranks,
-        "shape": dict(zip(["S", "H", "D"], workspace.shape, strict=True)),
+        "ranks": ranks,
+        "shape": {"S": S, "H": H, "D": D},
         "launches": workspace.launches,
+        "ended": workspace.ended,
         "grid": workspace.cores,
         "vector_cores": available_cores(),
+        "buffer_num": BUFFER_NUM,
+        "rounds": triton.cdiv(S, TILE_S),
+        "slots": {},
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(facts, indent=2) + "\n")

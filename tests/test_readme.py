@@ -92,8 +92,8 @@ def test_the_finding_that_is_shown(module: str, tmp_path: Path) -> None:
     assert module.count(credit) == 1
     edited = tmp_path / "edited.py"
     edited.write_text(module.replace(credit, ""))
-    (finding,) = run_module(edited, ranks=1, cores=2, shape={"S": 257, "H": 1, "D": 128}).findings
-    lines = f"edited: {finding}".splitlines()
+    findings = run_module(edited, ranks=1, cores=2, shape={"S": 257, "H": 1, "D": 128}).findings
+    lines = [line for finding in findings for line in f"edited: {finding}".splitlines()]
     assert_shown(indented("edited: "), "".join(map(wrapped, lines)), squeezed)
 
 

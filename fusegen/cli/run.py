@@ -57,6 +57,11 @@ if TYPE_CHECKING:
     help="Check that all accesses are ordered, and whether the run proves every schedule.",
 )
 @click.option("--set", "overrides", multiple=True, metavar="K=V", help="Change the spec for this run: tile.d=64.")
+@click.option(
+    "--dump-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for what each rank of a run that hangs would dump: fusegen diagnose reads it.",
+)
 @json_option
 @project_options
 @click.pass_context
@@ -75,6 +80,7 @@ def run(
     schedule: ScheduleName,
     races: bool,
     overrides: tuple[str, ...],
+    dump_dir: Path | None,
     as_json: bool,
 ) -> None:
     """Run a kernel on the CPU machine and compare it with its reference.
@@ -107,6 +113,7 @@ def run(
         "schedule": schedule,
         "ranks_per_node": ranks_per_node,
         "races": races,
+        "dump_dir": dump_dir,
     }
     outcomes = [_simulate(each, project, overrides, given, options) for each in names]
     if as_json:
@@ -144,7 +151,9 @@ def _simulate(
                 **options,
                 progress=progress,
             )
-        return Outcome(subject.name, size, result)
+        dump_dir = options["dump_dir"]
+        dumps = [dump_dir / f"{facts['kernel']}.rank{facts['rank']}.json" for facts in result.dumps] if dump_dir else []
+        return Outcome(subject.name, size, result, tuple(map(str, dumps)))
 
 
 def _refuse_impossible(plan: KernelPlan | None, size: Size, unit: CoreUnit) -> None:
