@@ -26,6 +26,7 @@ ALLOWED = {
     "pipeline": {"__init__", "errors", "targets", "project", "spec", "plan", "render"},
     "sim": {"errors", "targets"},
     "vendor": {"errors", "targets"},
+    "dumps": {"errors"},
     "report": {"errors", "targets", "project", "doctor", "spec", "plan", "render", "pipeline", "sim", "vendor", "cli"},
     "cli": {
         "__init__",
@@ -39,6 +40,7 @@ ALLOWED = {
         "pipeline",
         "sim",
         "vendor",
+        "dumps",
         "report",
     },
 }

@@ -178,7 +178,10 @@ def missing_reset(scene: Scene, deadlock: Deadlock) -> Finding | None:
     """The finding for a deadlock whose likeliest cause is that a consumer has not reset what it has read."""
     if not deadlock.causes or deadlock.causes[0].name != CREDIT_MISSING:
         return None
-    stuck, record = _read_and_not_reset(scene)[0]
+    owed = [each for each in _read_and_not_reset(scene) if _waits_for_credit(scene, each[0]) and _has_gone_on(each[1])]
+    if not owed:
+        return None
+    stuck, record = owed[0]
     reader = record.seen_by[-1].name
     expected = f"a notify of {stuck.wanted} by {reader}, which has read the slot, after a fence"
     reads = scene.machine.location(*record.seen_at) if record.seen_at else None
@@ -198,6 +201,21 @@ def missing_reset(scene: Scene, deadlock: Deadlock) -> Finding | None:
         expected=expected,
         guide=GUIDE_CREDIT,
     ).at(stuck.actor.name, scene.machine.location_of(stuck.actor))
+
+
+def _waits_for_credit(scene: Scene, stuck: StuckSlot) -> bool:
+    """The actor waits as a producer does: its line has been ended by credits, and never by an announcement."""
+    where = scene.machine.location_of(stuck.actor)
+    return where is not None and where.line in scene.signals.credit_lines - scene.signals.data_lines
+
+
+def _has_gone_on(record: SlotRecord) -> bool:
+    """The last reader does not wait for a first tile, after which it could still reset what it has read."""
+    wait = record.seen_by[-1].waiting
+    if not isinstance(wait, SlotWait):
+        return True
+    awaited = [wait.memory.records.get(address) for address in wait.addresses()]
+    return all(each is not None and each.announces and each.seen_by for each in awaited)
 
 
 def _read_and_not_reset(scene: Scene) -> list[tuple[StuckSlot, SlotRecord]]:
