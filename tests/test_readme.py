@@ -97,6 +97,21 @@ def test_the_finding_that_is_shown(module: str, tmp_path: Path) -> None:
     assert_shown(indented("edited: "), "".join(map(wrapped, lines)), squeezed)
 
 
+def test_the_dump_that_is_shown(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("edited.py").write_text(module.replace(consumer(module).splitlines(keepends=True)[-1], ""))
+    run, diagnose = re.findall(
+        r"^    fusegen (run edited.*--dump-dir.*)\n    fusegen (diagnose .*)$", README.read_text(), re.M
+    )[0]
+    assert fusegen_(*run.split()).exit_code == 1
+    result = fusegen_(*diagnose.split())
+    assert result.exit_code == 1
+    shown = README.read_text().partition("## Reading a dump\n")[2].partition("prints (wrapped here)\n\n")[2]
+    shown = shown.partition("\n\nLikely causes follow")[0] + "\n"
+    current = "".join(wrapped(line) if line.strip() else "\n" for line in result.stdout.splitlines())
+    assert_shown(shown, current, squeezed)
+
+
 def wrapped(line: str) -> str:
     """A line of output as README shows it."""
     return (

@@ -20,10 +20,9 @@ def print_dumps(diagnosis: Diagnosis) -> None:
     first = diagnosis.dumps[0]
     shape = ", ".join(f"{axis}={extent}" for axis, extent in first.shape.items())
     ring = "one buffer" if first.buffer_num == 1 else f"a ring of {first.buffer_num} buffers"
+    ranks = "one rank" if first.ranks == 1 else f"{first.ranks} ranks"
     rounds = "one round" if first.rounds == 1 else f"{first.rounds} rounds"
-    out.print(
-        escape(f"{first.kernel}: {shape}, {first.ranks} ranks, {rounds} in {ring}, sync: {first.sync}"), soft_wrap=True
-    )
+    out.print(escape(f"{first.kernel}: {shape}, {ranks}, {rounds} in {ring}, sync: {first.sync}"), soft_wrap=True)
     if diagnosis.missing_ranks:
         missing = ", ".join(map(str, diagnosis.missing_ranks))
         out.print(

@@ -10,16 +10,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import prod
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from fusegen.errors import Fault, FaultsError
+from fusegen.errors import Fault, FaultsError, listed
 
 Purpose = Literal["tile", "ready", "credit", "arrived"]
 SlotValues = Literal["plain", "numbered", "counted", "launch"]
+PROTOCOLS: Final[dict[Purpose, tuple[tuple[SlotValues, ...], tuple[str, ...]]]] = {
+    "tile": (("plain", "numbered"), ("ring",)),
+    "ready": (("counted",), ("ring",)),
+    "credit": (("counted",), ("ring", "parity", "reader_rank", "reader_core")),
+    "arrived": (("launch",), ()),
+}
+"""Values and axes of each purpose."""
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 
@@ -113,17 +121,17 @@ class Dump(_Model):
 def load_dumps(paths: Sequence[Path]) -> tuple[Dump, ...]:
     """The dumps of one launch, by rank. Raises DumpError, with file and field, for anything else."""
     faults: list[Fault] = []
-    loaded: dict[Path, Dump] = {}
+    loaded: list[tuple[Path, Dump]] = []
     for path in paths:
         try:
-            loaded[path] = _load(path)
+            loaded.append((path, _load(path)))
         except DumpError as error:
             faults += error.faults
     if faults:
         raise DumpError(faults)
     if faults := list(_mixed(loaded)):
         raise DumpError(faults)
-    return tuple(sorted(loaded.values(), key=lambda dump: dump.rank))
+    return tuple(sorted((dump for _, dump in loaded), key=lambda dump: dump.rank))
 
 
 def _load(path: Path) -> Dump:
@@ -166,6 +174,7 @@ def _contradictions(path: Path, dump: Dump) -> Iterator[Fault]:
     if dump.ended > dump.launches:
         yield Fault("ended", f"at most {dump.launches}, the launches", str(dump.ended), file=file)
     for name, group in dump.slots.items():
+        yield from (replace(fault, field=f"slots.{name}.{fault.field}", file=file) for fault in _protocol(group))
         for index, entry in enumerate(group.nonzero):
             field = f"slots.{name}.nonzero[{index}]"
             if entry.slot >= group.count:
@@ -177,12 +186,21 @@ def _contradictions(path: Path, dump: Dump) -> Iterator[Fault]:
                 yield Fault(f"{field}.value", "a value that is not 0", "0", file=file)
 
 
-def _mixed(loaded: dict[Path, Dump]) -> Iterator[Fault]:
+def _protocol(group: SlotGroup) -> Iterator[Fault]:
+    """Values and axes that the purpose of a group does not have."""
+    values, axes = PROTOCOLS[group.purpose]
+    if group.values not in values:
+        yield Fault("values", f"{listed(values)} for slots of purpose {group.purpose}", group.values)
+    if missing := [axis for axis in axes if axis not in group.axes]:
+        yield Fault("axes", f"the axis {listed(missing)}", ", ".join(group.axes) or "none")
+
+
+def _mixed(loaded: Sequence[tuple[Path, Dump]]) -> Iterator[Fault]:
     """Dumps that do not belong to one launch: other kernels, shapes or numbers of ranks, or one rank twice.
 
     Numbers of launches may differ: a rank that has not launched is what a dump can show.
     """
-    (first_path, first), *others = loaded.items()
+    (first_path, first), *others = loaded
     ranks = {first.rank: first_path}
     for path, dump in others:
         for field in ("kernel", "ranks", "shape", "grid", "buffer_num", "rounds"):
