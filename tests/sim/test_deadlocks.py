@@ -71,6 +71,56 @@ def test_a_reset_that_is_missing_names_who_waits_and_who_has_read(signal_module:
     assert run_module(signal_module, **conditions, races=True).findings == ()
 
 
+SILENT = {
+    "another source": (
+        "reduce_scatter_mte_signal",
+        "dl.notify(signal_ptr + slot, target, 1)",
+        "rank == 0",
+        {"cores": 4, "shape": {"M": 700, "N": 300}},
+    ),
+    "the next launch": (
+        "all2all_udma_signal",
+        "dl.notify(arrived_ptr + (block_s * arrived_block + rank) * SLOT_WORDS, target, launch + 1)",
+        "launch == 0",
+        {"cores": 6, "shape": SHAPE, "launches": 2},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SILENT)
+def test_no_reset_is_missing_where_a_producer_is_silent(signal_module: Path, mutant, case: str) -> None:
+    """Readers that wait for other tiles have not come to their resets, and slots of arrivals have none."""
+    kernel, notify, condition, options = SILENT[case]
+    path = mutant(signal_module.with_name(f"{kernel}.py"), (notify, f"({notify}) if {condition} else None"))
+    assert [finding.kind for finding in run_module(path, ranks=2, **options).findings] == ["Deadlock"]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "credit", "options"),
+    [
+        (
+            "reduce_scatter_mte_signal",
+            "dl.notify(signal_ptr + (ring * ring_slots + source * rank_slots + block_n) * SLOT_WORDS, rank, 0)",
+            {"cores": 4, "shape": {"M": 700, "N": 300}},
+        ),
+        (
+            "allgather_udma_signal",
+            "dl.notify(signal_ptr + slot, rank, (use + 1) % uses * 2)",
+            {"cores": 6, "shape": {"M": 600, "N": 200}},
+        ),
+    ],
+)
+def test_resets_that_are_missing_elsewhere(
+    signal_module: Path, mutant, kernel: str, credit: str, options: dict
+) -> None:
+    module = signal_module.with_name(f"{kernel}.py")
+    assert run_module(module, ranks=2, **options).ok
+    deadlock, reset = run_module(mutant(module, (credit, "pass")), ranks=2, **options).findings
+    assert isinstance(deadlock, Deadlock)
+    assert isinstance(reset, MissingReset)
+    assert "and it holds 1" in reset.message
+
+
 def test_without_ring_reuse_the_credit_is_missed_by_the_next_launch(signal_module: Path, without_line) -> None:
     """Guide 2.1: small shapes pass, the second launch hangs."""
     path = without_line(signal_module, "dl.notify(signal_ptr + slot, rank,")
