@@ -20,9 +20,6 @@ from fusegen.dumps.evidence import Cause, credit_missing, drift, erased, listed_
 from fusegen.dumps.model import Dump
 from fusegen.dumps.values import Slot, State
 
-MULTIPLE_USE = 2
-"""Progress at which a slot has been through its first use."""
-
 
 def tile_causes(dump: Dump, slots: Sequence[Slot]) -> list[Cause]:
     """Causes of a hang by the slots of one group, on all ranks whose dumps are there; likelier ones first."""
@@ -42,7 +39,7 @@ def tile_causes(dump: Dump, slots: Sequence[Slot]) -> list[Cause]:
             drift(text, listed_slots(mixed, "waited for in the same round"), stopped),
             silent(listed_slots(mixed, "still 0")),
         ]
-    if any(slot.reading.progress >= MULTIPLE_USE for slot in reused):
+    if reused:
         return [
             erased(listed_slots(_least(reused), "given back, and without its next tile")),
             silent(listed_slots(behind, "behind the others")),
