@@ -14,7 +14,7 @@ from types import CodeType
 from typing import Final
 
 from fusegen.sim.actors import Actor, BarrierWait, SlotWait
-from fusegen.sim.events import BarrierPassed, Notified, Waited
+from fusegen.sim.events import BarrierPassed, CodeLine, Notified, Waited
 from fusegen.sim.findings import CoreKind, Found, MisalignedSlot, Slot
 from fusegen.sim.machine import Machine
 from fusegen.sim.memory import SLOT_BYTES, AccessPort, Memory, Pointer, out_of_bounds
@@ -28,7 +28,8 @@ class SlotRecord:
     """The last notify of a slot that no program has overwritten, and the actors whose waits have seen it.
 
     `first_line` is where the slot was written for the first time: a slot starts free, so that line announces data,
-    and other lines return credits. `erased` is the notify that this one overwrote before any wait had seen it.
+    and other lines return credits. `seen_at` is the last wait that has seen it. `erased` is the notify that this one
+    overwrote before any wait had seen it.
     """
 
     writer: Actor
@@ -39,6 +40,7 @@ class SlotRecord:
     first_line: int
     erased: SlotRecord | None = None
     seen_by: list[Actor] = field(default_factory=list)
+    seen_at: CodeLine | None = None
 
     @property
     def announces(self) -> bool:
@@ -84,11 +86,14 @@ class Signals:
             self._machine.park(wait)
             for slot in wait.addresses():
                 memory.waiters[slot].remove(actor)
-        line = sys._getframe(2).f_lineno
+        frame = sys._getframe(2)
+        line = frame.f_lineno
+        here = CodeLine(frame.f_code, line)
         for slot in wait.addresses():
             record = memory.records.get(slot)
             if record is not None:
                 record.seen_by.append(actor)
+                record.seen_at = here
                 (self.data_lines if record.announces else self.credit_lines).add(line)
             elif value and not memory.has_plain_stores:
                 memory.taken.setdefault(slot, value)

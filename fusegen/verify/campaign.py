@@ -88,7 +88,9 @@ def _run(trial: Trial) -> TrialResult:
     failure = None
     if result.findings:
         made = (trial.schedule, trial.seed, trial.races)
-        failure = Failure(trial.subject, trial.condition, *made, result.findings, result.schedule or ())
+        failure = Failure(
+            trial.subject, trial.condition, *made, result.findings, result.schedule or (), result.late_stores
+        )
     return TrialResult(trial, failure, result.proof, result.max_abs_err, result.wall_s)
 
 

@@ -88,7 +88,7 @@ def write_replay(folder: Path, failure: Failure) -> Path:
         target=subject.target,
         races=failure.races,
         schedule=failure.schedule,
-        late_stores=failure.schedule == "late-stores",
+        late_stores=failure.late_stores,
         findings=tuple(map(str, failure.findings)),
         picks=failure.picks,
         source=subject.module.read_text(encoding="utf-8"),

@@ -32,6 +32,8 @@ BARRIER = "libshmem_device.barrier_all_vec()\n"
 class EverySchedule:
     """A schedule for run after run: at every scheduling point of the simulator every actor, without any reduction."""
 
+    late_stores = False
+
     def __init__(self) -> None:
         self._turns: list[tuple[int, int]] = []
         self._done = 0
