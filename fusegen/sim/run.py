@@ -29,9 +29,8 @@ class RunResult:
     `max_abs_err` is the largest over ranks, None when a rank did not finish; `rank_errors` has it by rank. `steps` are
     scheduling points, `tiles` stores of tiles, `wall_s` real seconds of the whole call. `schedule` is what `Replay`
     takes, with `late_stores`, when the run was asked to record it, and `proof` says whether the run speaks for all
-    schedules, when it was asked to check races.
-    `dumps` are what the module's `dump` writes for each rank when programs wait and none can go
-    on, or the run does not end: what a watchdog would write on devices.
+    schedules, when it was asked to check races. `dumps` are what the module's `dump` writes for each rank when programs
+    wait and none can go on, or the run does not end: what a watchdog would write on devices.
     """
 
     ok: bool
