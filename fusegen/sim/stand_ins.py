@@ -16,6 +16,7 @@ from fusegen.sim.errors import Unsupported
 from fusegen.sim.heap import SymmetricHeap
 from fusegen.sim.host.clock import time_module
 from fusegen.sim.host.collectives import Distributed, Rendezvous
+from fusegen.sim.host.memories import Memories
 from fusegen.sim.host.process import Globals, Hosts
 from fusegen.sim.host.programs import Programs
 from fusegen.sim.host.shmem import Shmem
@@ -44,16 +45,21 @@ class StandIn(ModuleType):
 
 
 def modules(
-    machine: Machine, hosts: Hosts, heap: SymmetricHeap, language: DeviceLanguage, cores: CoreCount
+    machine: Machine,
+    hosts: Hosts,
+    heap: SymmetricHeap,
+    memories: Memories,
+    language: DeviceLanguage,
+    cores: CoreCount,
 ) -> dict[str, Any]:
     """Stand-in modules by their full name, each an attribute of its parent."""
-    rendezvous = Rendezvous(machine, hosts)
+    rendezvous = Rendezvous(machine, hosts, memories)
     tables: dict[str, dict[str, Any]] = {
         "shmem": Shmem(hosts, rendezvous, heap).table(),
         "time": time_module(machine),
         "torch.npu": Npu(machine, hosts).table(),
         "torch_npu": {},
-        "triton": Triton(Programs(machine, language), hosts, heap).table(),
+        "triton": Triton(Programs(machine, language), hosts, memories).table(),
         "triton.backends": {},
         "triton.backends.ascend": {},
         "triton.backends.ascend.driver": {"NPUUtils": npu_utils(vector_cores=cores.vector, ai_cores=cores.ai)},
@@ -80,7 +86,8 @@ def installed(
     machine: Machine, hosts: Hosts, heap: SymmetricHeap, language: DeviceLanguage, cores: CoreCount
 ) -> Iterator[None]:
     """Install all stand-ins; on leaving, modules, torch and what a process can set globally are as before."""
-    stand_ins = modules(machine, hosts, heap, language, cores)
+    memories = Memories(hosts, heap, machine.events)
+    stand_ins = modules(machine, hosts, heap, memories, language, cores)
     distributed = stand_ins.pop("torch.distributed")
     with ExitStack() as stack:
         stack.enter_context(_items(sys.modules, stand_ins))
@@ -90,7 +97,7 @@ def installed(
         stack.callback(Globals(os.environ).restore)
         stack.callback(torch.set_num_threads, torch.get_num_threads())
         torch.set_num_threads(1)  # tiles are small: threads would wait for each other, and for other processes
-        stack.enter_context(NpuMode(hosts, heap, machine.events))
+        stack.enter_context(NpuMode(hosts, memories))
         yield
 
 

@@ -83,13 +83,9 @@ def test_what_a_finding_says(checked) -> None:
     assert finding.location.source == "tl.store(out_ptr + row, tl.load(data + row))"
     assert finding.other_location is not None
     assert finding.other_location.source == "tl.store(data_ptr + row, 1.0)"
-    assert (finding.tensor, finding.rank, finding.first, finding.count, finding.element_bytes) == (
-        "data_ptr",
-        0,
-        0,
-        16,
-        4,
-    )
+    where = (finding.tensor, finding.rank, finding.first, finding.last, finding.count, finding.element_bytes)
+    assert where == ("data_ptr", 0, 0, 15, 16, 4)
+    assert (finding.slot, finding.slot_tensor, finding.slot_rank) == (Slot(0), "flag_ptr", 0)
     assert finding.expected.startswith("libshmem_device.fence() between the two, before the notify at small.py:")
     assert finding.guide == "1.3"
     document = finding.to_json()
@@ -116,7 +112,7 @@ def test_what_a_finding_says(checked) -> None:
         (
             two(SEND, TAKE.replace("data + row", "data + row + 8")),
             "UninitialisedRead",
-            "8 elements from 16 on of data_",
+            "elements 16 to 23 of data_",
         ),
         (
             two(SEND, TAKE.replace("data + row", "data + row + 8, mask=row < 8, other=0.0")),
@@ -266,7 +262,7 @@ def test_kinds_of_lines_and_fresh_memory(checked) -> None:
     assert conflict.expected == "a line of its own for each of them: 8 int64 words for a slot"
     fresh = only(checked("tl.load(data_ptr + row)", grid=1))
     assert type(fresh) is UninitialisedRead
-    assert "reads 16 elements from 0 on of data_ptr on rank 0, which nobody has written" in fresh.message
+    assert "reads elements 0 to 15 of data_ptr on rank 0, which nobody has written" in fresh.message
 
 
 class Last:

@@ -70,7 +70,7 @@ MUTANTS = [
         "consumer fence removed",
         "reverse_all2all_mte_signal",
         "MissingFence",
-        "(use + 1) % uses * 2)` (guide 1.3)",
+        "(use + 1) % uses * 2)` on signal_ptr slot 0 (ring 0, source_rank 0, tile 0) on rank 0 (guide 1.3)",
         ((IN + FENCE + IN + COMMENT, ""),),
     ),
     Mutant(
