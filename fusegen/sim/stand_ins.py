@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 import torch
 import torch.distributed
@@ -28,6 +29,9 @@ from fusegen.sim.machine import Machine
 from fusegen.sim.mix import CoreCount
 
 _MISSING = object()
+
+COLLECTION_THRESHOLD: Final = 100_000
+"""Objects that a run makes before Python looks for rings among them: there are few rings, and looking takes long."""
 
 
 class StandIn(ModuleType):
@@ -96,6 +100,8 @@ def installed(
         stack.enter_context(_attributes(torch.distributed, distributed))
         stack.callback(Globals(os.environ).restore)
         stack.callback(torch.set_num_threads, torch.get_num_threads())
+        stack.callback(gc.set_threshold, *gc.get_threshold())
+        gc.set_threshold(COLLECTION_THRESHOLD, *gc.get_threshold()[1:])
         torch.set_num_threads(1)  # tiles are small: threads would wait for each other, and for other processes
         stack.enter_context(NpuMode(hosts, memories))
         yield

@@ -14,7 +14,7 @@ An access that is RETURNED but not FENCED is ordered in program text only: a fen
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -57,8 +57,7 @@ class Mark:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class Signal:
+class Signal(NamedTuple):
     """A notify of the slot at byte `address` of a memory: by whom, and at which line. `epoch` is that of the actor."""
 
     actor: Actor
