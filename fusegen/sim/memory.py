@@ -28,10 +28,11 @@ SLOT_BYTES: Final = 64
 class Memory:
     """The bytes of one tensor storage on one rank.
 
-    `name` is that of the kernel parameter it was last passed as. `peers` are the memories of the same symmetric
-    allocation by rank, None for plain memory, empty when all ranks have freed it; `allocation` counts the symmetric
-    ones from 1, and is 0 for plain memory. `waiters` are the actors that wait for a word, `records` the last notify of
-    it, and `taken` a value that a wait took though no program had written it, all by byte address.
+    `itemsize` are the bytes of an element of the tensor, `name` is that of the kernel parameter it was last passed as.
+    `peers` are the memories of the same symmetric allocation by rank, None for plain memory, empty when all ranks have
+    freed it; `allocation` counts the symmetric ones from 1, and is 0 for plain memory. `waiters` are the actors that
+    wait for a word, `records` the last notify of it, and `taken` a value that a wait took though no program had written
+    it, all by byte address.
     """
 
     __slots__ = (
@@ -41,6 +42,7 @@ class Memory:
         "bytes",
         "freed",
         "has_plain_stores",
+        "itemsize",
         "name",
         "owner",
         "peers",
@@ -57,6 +59,7 @@ class Memory:
         self.buffer = self.bytes.data
         self.owner = storage
         self.rank = rank
+        self.itemsize = tensor.dtype.itemsize
         self.name = ""
         self.peers: tuple[Memory, ...] | None = None
         self.allocation = 0

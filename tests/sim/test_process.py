@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -227,3 +228,12 @@ def check(rank, ranks):
     (finding,) = run_source(source).findings
     assert finding.kind == "StepLimit"
     assert finding.message == "a host still polls after 600 s of virtual time in which nothing happened"
+
+
+def test_a_run_leaves_the_garbage_collector_as_it_was(run_source) -> None:
+    before = gc.get_threshold()
+    result = run_source(
+        "import gc\n\n\ndef check(rank, ranks):\n    return 0.0 if gc.get_threshold()[0] == 100_000 else 1.0\n"
+    )
+    assert result.ok
+    assert gc.get_threshold() == before

@@ -177,11 +177,11 @@ class Recorder:
     def _touched(self, event: HostTouched) -> None:
         self._learn(event.actor, self._finished(event.stream))
         key = _memory_key(event.memory)
+        first, last = event.span[0], event.span[-1]
         if event.is_write:
-            data = event.memory.bytes[event.first : event.last + 1].tobytes()
-            self._did(event.actor, Operation("write", key, event.first, event.last, data))
+            self._did(event.actor, Operation("write", key, first, last, event.memory.bytes[first : last + 1].tobytes()))
         elif key in self._shared:
-            self._did(event.actor, Operation("read", key, event.first, event.last))
+            self._did(event.actor, Operation("read", key, first, last))
         else:
             self._accessed.add(key)
 

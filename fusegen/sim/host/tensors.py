@@ -13,8 +13,7 @@ from typing import Any, Final
 import torch
 from torch.overrides import TorchFunctionMode
 
-from fusegen.sim.events import EventPort, HostTouched
-from fusegen.sim.heap import SymmetricHeap
+from fusegen.sim.host.memories import Memories
 from fusegen.sim.host.process import Hosts
 from fusegen.sim.memory import Memory
 
@@ -62,7 +61,7 @@ def on_device(tensor: torch.Tensor) -> torch.Tensor:
 
 
 class NpuMode(TorchFunctionMode):
-    """Stream order and devices for the torch operations of all hosts; observers are told of symmetric memory in them.
+    """Stream order and devices for the torch operations of all hosts; observers are told of the memory they touch.
 
     `wrote` is called with symmetric memory after an operation has written it, and may park.
 
@@ -70,11 +69,10 @@ class NpuMode(TorchFunctionMode):
     so that at every switch of actors the mode is in force.
     """
 
-    def __init__(self, hosts: Hosts, heap: SymmetricHeap, events: EventPort, wrote: Callable[[Memory], None]) -> None:
+    def __init__(self, hosts: Hosts, memories: Memories, wrote: Callable[[Memory], None]) -> None:
         super().__init__()
         self._hosts = hosts
-        self._heap = heap
-        self._events = events
+        self._memories = memories
         self._wrote = wrote
 
     def __torch_function__(
@@ -107,11 +105,9 @@ class NpuMode(TorchFunctionMode):
                     on_device(tensor)
         if was_on_device:
             written = [kwargs.get("out"), args[0] if args and _is_in_place(function) else None]
-            if self._events.observers:
-                self._tell(args, kwargs, result, written)
+            self._tell(args, kwargs, result, written)
             for tensor in _tensors(written):
-                with torch._C.DisableTorchFunction():
-                    memory = self._heap.memory_of(tensor.untyped_storage().data_ptr())
+                memory = self._memories.symmetric(tensor)
                 if memory is not None:
                     with self:
                         self._wrote(memory)
@@ -122,17 +118,9 @@ class NpuMode(TorchFunctionMode):
         with torch._C.DisableTorchFunction():
             views = {each.untyped_storage().data_ptr() for each in _tensors((result,))}
             for tensor in _tensors((*args, *kwargs.values())):
-                memory = self._heap.memory_of(address := tensor.untyped_storage().data_ptr())
                 is_write = any(tensor is each for each in written)
-                if memory is None or not tensor.numel() or (address in views and not is_write):
-                    continue
-                size = tensor.element_size()
-                first = int(tensor.storage_offset()) * size
-                reach = sum(
-                    int(extent - 1) * int(step) for extent, step in zip(tensor.shape, tensor.stride(), strict=True)
-                )
-                last, stream = first + reach * size + size - 1, self._hosts.current.stream
-                self._events.tell(HostTouched(*self._events.here(), memory, first, last, is_write, stream))
+                if is_write or tensor.untyped_storage().data_ptr() not in views:
+                    self._memories.touch(tensor, is_write=is_write)
 
 
 def _is_in_place(function: Callable[..., Any]) -> bool:
