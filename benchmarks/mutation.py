@@ -2,7 +2,7 @@
 
     python -m benchmarks.mutation [--json]
 
-The table has mutant x spec, with what caught it, and how many schedules that took. Exit status 1 when one is not caught.
+The table has mutant x spec, with what caught it and how many schedules that took. Exit status 1 when one is missed.
 """
 
 from __future__ import annotations

@@ -48,9 +48,18 @@ def instrumented_version(
 ) -> Callable[..., Any]:
     """As `instrumented`, of another text of the function, which may use the names in `runtime`. Changes the tree."""
     path = function.__code__.co_filename
-    module = ast.parse(decode_source(Path(path).read_bytes()), path)
     helpers = _helpers(tick) | dict(runtime)
-    return _bound(_compiled(module, version, path, tuple(helpers)), function, helpers)
+    return _bound(_compiled(module_of(path), version, path, tuple(helpers)), function, helpers)
+
+
+def module_of(path: str) -> ast.Module:
+    """The syntax tree of a file. Parsed once for each text of it: whoever changes a part of the tree takes a copy."""
+    return _parsed(decode_source(Path(path).read_bytes()), path)
+
+
+@lru_cache(maxsize=4)
+def _parsed(source: str, path: str) -> ast.Module:
+    return ast.parse(source, path)
 
 
 def _helpers(tick: Callable[[], None]) -> dict[str, Any]:

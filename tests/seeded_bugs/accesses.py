@@ -1,4 +1,4 @@
-"""What the calls of a kernel do: which of them announce, which return credits, which read and write what peers share."""
+"""What the calls of a kernel do: which announce, which return credits, which read and write what peers share."""
 
 from __future__ import annotations
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 from tests.seeded_bugs import barriers, host, indices, mix, signals, transfers
 from tests.seeded_bugs.conditions import CONDITIONS, SMALL_TILES, Condition
@@ -17,6 +19,17 @@ GROUPED = {"constants": {**SMALL_TILES, "PVALUE": 2, "SWIZZLE_OFFSET": 2}, "shap
 WAVES = {"constants": {**SMALL_TILES, "COMM_ROWS": 8}, "ranks": 3}
 """Work indices reach twice their divisors."""
 
+IDLE_CORES: dict[str, Mapping[str, Any]] = {
+    "allgather_gemm_mte_signal": {"cores": 5},
+    "gemm_allreduce_mte_signal": {"cores": 3},
+    "gemm_reduce_scatter_mte_signal": {"cores": 5},
+}
+"""More cores than a round has work for: these return credits, too."""
+
+ONE_SLOT = {"constants": {**SMALL_TILES, "COMM_ROWS": 32}, "shape": {"M": 84, "N": 20, "K": 24}}
+"""The next slot belongs to another rank."""
+
+NOTIFIED_AFTER = "a notify follows every wait whose token is consumed, whatever pointer it has"
 PLACED_ALIKE = "it has no signal, and the compiler gives its loads and stores to the same cores without it"
 NOT_READ = "the ring has room for whole tiles, and nobody reads the rows beyond the tail"
 READ_LAST = "vector cores read last: when those of all ranks have met, so has every store"
@@ -32,11 +45,23 @@ ROWS: tuple[Row, ...] = (
     row("notify removed", "2.1", "Deadlock", signals.notify_removed),
     row("notify loop shorter than the store loop", "2.1", "Deadlock", signals.notify_loop_too_short),
     row("notify to the wrong rank", "2.1", "Deadlock DataRace", signals.notify_to_wrong_rank),
-    row("token not consumed", "2.1", "UnconsumedToken", signals.token_not_consumed),
-    row("token not carried by the pointer", "2.1", "UnconsumedToken", signals.token_not_carried),
-    row("wait for data removed", "1.3", "DataRace LostWakeup", signals.data_wait_removed),
+    row("token not consumed", "2.1", "UnconsumedToken LostWakeup", signals.token_not_consumed, changes=IDLE_CORES),
+    row(
+        "token not carried by the pointer",
+        "2.1",
+        "UnconsumedToken LostWakeup",
+        signals.token_not_carried,
+        harmless={(spec, "dl.consume_token(credit_ptr"): NOTIFIED_AFTER for spec in IDLE_CORES},
+    ),
+    row("wait for data removed", "1.3", "DataRace LostWakeup", signals.data_wait_removed, changes=IDLE_CORES),
     row("wait for the credit removed", "1.3", "DataRace LostWakeup", signals.credit_wait_removed),
-    row("wait on the wrong slot", "2.1", "DataRace Deadlock OutOfBounds", signals.wait_on_wrong_slot),
+    row(
+        "wait on the wrong slot",
+        "2.1",
+        "DataRace Deadlock OutOfBounds",
+        signals.wait_on_wrong_slot,
+        changes={spec: ONE_SLOT for spec in IDLE_CORES},
+    ),
     row(
         "wait on the wrong buffer",
         "1.1",
@@ -44,7 +69,7 @@ ROWS: tuple[Row, ...] = (
         signals.wait_on_wrong_buffer,
         harmless={("reduce_scatter_mte_signal", "dl.wait(remote_signal"): STRICTER},
     ),
-    row("wait on the wrong rank", "2.1", "DataRace Deadlock", signals.wait_on_wrong_rank),
+    row("wait on the wrong rank", "2.1", "DataRace Deadlock", signals.wait_on_wrong_rank, changes=IDLE_CORES),
     row("wait for the value of the use before", "2.1", "DataRace Deadlock", signals.wait_value_of_use_before),
     row("values of uses alike", "2.1", "DataRace", signals.values_of_uses_alike),
     row("credit parity forgotten", "2.1", "DataRace Deadlock LostWakeup", signals.credit_parity_forgotten),
@@ -96,10 +121,15 @@ ROWS: tuple[Row, ...] = (
         mix.scope_removed,
         changes={"allgather_gemm_udma_barrier": {"ranks": 4}},
         harmless={
-            **{(spec, f'al.scope(core_mode="{core}") around loads'): PLACED_ALIKE
-               for spec in BARRIER_KERNELS for core in ("vector", "cube")},
-            ("allgather_gemm_udma_signal", 'al.scope(core_mode="cube") around dl.wait'):
-                "vector cores wait, too, for what comes in any case: a wait takes nothing away",
+            **{
+                (spec, f'al.scope(core_mode="{core}") around loads'): PLACED_ALIKE
+                for spec in BARRIER_KERNELS
+                for core in ("vector", "cube")
+            },
+            (
+                "allgather_gemm_udma_signal",
+                'al.scope(core_mode="cube") around dl.wait',
+            ): "vector cores wait, too, for what comes in any case: a wait takes nothing away",
         },
     ),
     row("flag not awaited", "2.1", "WrongCore", mix.flag_not_awaited),

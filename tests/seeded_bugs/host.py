@@ -7,7 +7,9 @@ from collections.abc import Iterator
 
 from tests.seeded_bugs.module import Module, Site
 
-RAISES = 'if workspace.rank == 1 and workspace.launches == 1:\n        raise ValueError("a: expected another shape")\n    '
+RAISES = (
+    'if workspace.rank == 1 and workspace.launches == 1:\n        raise ValueError("a: expected another shape")\n    '
+)
 
 
 def zeroing_removed(module: Module) -> Iterator[Site]:
@@ -71,8 +73,8 @@ def output_not_zeroed(module: Module) -> Iterator[Site]:
 def rows_taken_as_dense(module: Module) -> Iterator[Site]:
     """A tensor is passed on as it lies."""
     for assigned in module.found(ast.Assign, module.function("launch")):
-        names = [module.source(target) for target in assigned.targets]
-        if isinstance(assigned.value, ast.Call) and [*map(module.source, assigned.value.args)] == names:
-            yield Site(module.label(assigned), module.edited(module.without(assigned)))
-        elif module.source(assigned.value) in [f"{name}.contiguous()" for name in names]:
+        names = module.assigned(assigned)
+        is_contiguous = module.source(assigned.value) in [f"{name}.contiguous()" for name in names]
+        is_dense = isinstance(assigned.value, ast.Call) and [*map(module.source, assigned.value.args)] == names
+        if is_contiguous or is_dense:
             yield Site(module.label(assigned), module.edited(module.without(assigned)))

@@ -90,7 +90,7 @@ def tiles_twice(module: Module) -> Iterator[Site]:
 
 
 def division_by_reciprocal(module: Module) -> Iterator[Site]:
-    """A work index is multiplied by 2**30 over the divisor, and shifted: from twice the divisor on, the product wraps."""
+    """A work index times 2**30 over the divisor, and shifted: from twice the divisor on, the product wraps."""
     for assigned in module.found(ast.Assign):
         value = assigned.value
         if isinstance(value, ast.BinOp) and isinstance(value.op, ast.FloorDiv) and module.source(value.left) == "work":

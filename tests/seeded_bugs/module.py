@@ -1,4 +1,4 @@
-"""The text of a generated module, where edits find their places by what the code does, and not by how it is laid out."""
+"""The text of a generated module, where edits find their places by what the code does, not by its layout."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ class Module:
         self.text = text
         self.tree = ast.parse(text)
         self._starts = [0, *(found.end() for found in re.finditer("\n", text))]
+        self._inside: dict[ast.AST, list[ast.AST]] = {}
         self._parents = {child: parent for parent in ast.walk(self.tree) for child in ast.iter_child_nodes(parent)}
 
     @cached_property
@@ -58,12 +59,17 @@ class Module:
 
     def found(self, kind: type[Node], within: ast.AST | None = None) -> list[Node]:
         """All nodes of a kind in a node, by default in the kernel."""
-        nodes = [node for node in ast.walk(within or self.kernel) if isinstance(node, kind)]
-        return sorted(nodes, key=lambda node: self.span(node))
+        nodes = [node for node in self._walked(within or self.kernel) if isinstance(node, kind)]
+        return sorted(nodes, key=self.span)
 
     def assigned(self, statement: ast.stmt) -> list[str]:
         """The names that a statement assigns; none for other statements."""
         return [*map(self.source, statement.targets)] if isinstance(statement, ast.Assign) else []
+
+    def _walked(self, node: ast.AST) -> list[ast.AST]:
+        if node not in self._inside:
+            self._inside[node] = list(ast.walk(node))
+        return self._inside[node]
 
     def calls(self, name: str, within: ast.AST | None = None) -> list[ast.Call]:
         """All calls of what the text calls `name` in a node, by default in the kernel."""
@@ -76,12 +82,10 @@ class Module:
 
     def span(self, node: ast.AST) -> tuple[int, int]:
         """Where the text of a node starts and ends."""
-        assert isinstance(node, (ast.expr, ast.stmt, ast.arg, ast.keyword, ast.withitem)) or hasattr(node, "lineno")
-        lineno, end_lineno = node.lineno, node.end_lineno  # type: ignore[union-attr]
-        return (
-            self._starts[lineno - 1] + node.col_offset,  # type: ignore[union-attr]
-            self._starts[end_lineno - 1] + node.end_col_offset,  # type: ignore[union-attr]
-        )
+        assert isinstance(node, ast.expr | ast.stmt)
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        return self._starts[node.lineno - 1] + node.col_offset, self._starts[node.end_lineno - 1] + node.end_col_offset
 
     def label(self, node: ast.AST) -> str:
         """The text of a node on one line, shortened."""

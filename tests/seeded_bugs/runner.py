@@ -44,20 +44,21 @@ def outcome(mutant: Mutant) -> Outcome:
     """Run a mutant until a schedule shows one of the findings that it must cause."""
     started = time.perf_counter()
     caught: str | None = None
-    tried, seen = 0, ()
-    for tried, result in enumerate(_runs(mutant.spec, mutant.text, mutant.condition), start=1):
-        seen = tuple(str(finding) for finding in result.findings)
+    results = []
+    for result in _runs(mutant.spec, mutant.text, mutant.condition):
+        results.append(result)
         caught = next((finding.kind for finding in result.findings if finding.kind in mutant.kinds), None)
         if caught:
             break
     seconds = time.perf_counter() - started
-    return Outcome(mutant.name, mutant.spec, mutant.site, caught, tried, seconds, seen)
+    seen = tuple(str(finding) for finding in results[-1].findings)
+    return Outcome(mutant.name, mutant.spec, mutant.site, caught, len(results), seconds, seen)
 
 
-def complaints(spec: str, condition: Condition) -> list[str]:
-    """What is wrong with the module of a spec as it is, under the same condition and schedules: nothing is expected."""
+def complaints(spec: str, text: str, condition: Condition) -> list[str]:
+    """What is wrong with a module: findings, and why a run is not proved. Empty where nothing is."""
     found = []
-    for result in _runs(spec, condition.source(spec), condition):
+    for result in _runs(spec, text, condition):
         found += [str(finding) for finding in result.findings]
         if result.proof is None or not result.proof.proved:
             found.append(str(result.proof))

@@ -93,7 +93,11 @@ def notify_of_mapped_address(module: Module) -> Iterator[Site]:
 def rank_not_modulo(module: Module) -> Iterator[Site]:
     for assigned in module.found(ast.Assign):
         value = assigned.value
-        if module.source(assigned.targets[0]) in RANKS and isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mod):
+        if (
+            module.source(assigned.targets[0]) in RANKS
+            and isinstance(value, ast.BinOp)
+            and isinstance(value.op, ast.Mod)
+        ):
             yield Site(module.label(assigned), module.edited((value, module.source(value.left))))
 
 

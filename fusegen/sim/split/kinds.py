@@ -12,13 +12,12 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Iterator, Mapping
-from importlib.util import decode_source
 from pathlib import Path
 from types import FunctionType
 from typing import Any, Final, Literal
 
 from fusegen.sim.errors import Unsplittable
-from fusegen.sim.instrument import find_definition
+from fusegen.sim.instrument import find_definition, module_of
 from fusegen.sim.language.functions import FUNCTIONS
 
 Role = Literal["compute", "create", "move", "load", "store", "dot", "effect"]
@@ -128,10 +127,9 @@ class Callees:
 
 
 def definition_of(function: FunctionType) -> ast.FunctionDef:
-    """The syntax tree of a function, from its file."""
+    """The syntax tree of a function, from its file: a part of `module_of`."""
     code = function.__code__
-    module = ast.parse(decode_source(Path(code.co_filename).read_bytes()), code.co_filename)
-    return find_definition(module, code.co_filename, code.co_name, code.co_firstlineno)
+    return find_definition(module_of(code.co_filename), code.co_filename, code.co_name, code.co_firstlineno)
 
 
 def functions_called(function: FunctionType) -> Iterator[FunctionType]:

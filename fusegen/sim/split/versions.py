@@ -33,7 +33,7 @@ _INTERNAL: Final = frozenset({ABSENT, HAND_OVER, IS_FIRST_VECTOR, WHERE_PRESENT}
 def split(function: FunctionType) -> dict[CoreType, ast.FunctionDef]:
     """Both versions of a kernel; raises Unsplittable for what cannot be divided."""
     callees = Callees(function)
-    definition = _Normalised(callees).visit(definition_of(function))
+    definition = _Normalised(callees).visit(copy.deepcopy(definition_of(function)))
     file = Path(function.__code__.co_filename).name
 
     def where(node: ast.AST) -> str:
