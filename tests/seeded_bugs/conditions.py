@@ -57,7 +57,7 @@ CONDITIONS = {
     "gemm_allreduce_mte_signal": Condition(2, 2, {"M": 84, "N": 40, "K": 24}, constants=SMALL_TILES),
     "gemm_reduce_scatter_mte_barrier": Condition(2, 2, {"M": 168, "N": 40, "K": 24}, constants=SMALL_TILES),
     "gemm_reduce_scatter_mte_signal": Condition(2, 2, {"M": 168, "N": 40, "K": 24}, constants=SMALL_TILES),
-    "reduce_scatter_mte_signal": _tiles("M", 260, N=136),
+    "reduce_scatter_mte_signal": _tiles("M", 520, N=136),
     "reverse_all2all_mte_barrier": Condition(2, 3, {"S": 130, "H": 2, "D": 72}),
     "reverse_all2all_mte_signal": _tiles("S", 130, H=2, D=72),
     "reverse_all2all_udma_signal": Condition(3, 7, {"S": 130, "H": 2, "D": 72}),

@@ -77,7 +77,7 @@ def tiles_twice(module: Module) -> Iterator[Site]:
     """A swizzle that is no bijection: a term is left out."""
     edits = {
         "gemm_swizzle": (
-            ("(rows - 1 - 2 * row)", "(rows - 2 * row)"),
+            ("(rows - 1 - 2 * row)", "(rows - 1 - row)"),
             ("tl.minimum(OFFSET, columns - group * OFFSET)", "OFFSET"),
         ),
         "comm_swizzle": ((" + product // ranks", ""),),
