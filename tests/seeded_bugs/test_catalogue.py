@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.seeded_bugs.catalogue import ROWS, condition_of, mutants, sites
-from tests.seeded_bugs.conditions import CONDITIONS, SPECS
+from tests.seeded_bugs.conditions import CONDITIONS, GENERATED, SPECS
 from tests.seeded_bugs.rows import Row
 from tests.seeded_bugs.runner import complaints, outcome
 
@@ -53,6 +53,15 @@ def test_every_reason_is_for_a_site() -> None:
 
 def test_every_module_has_a_condition() -> None:
     assert sorted(CONDITIONS) == sorted(SPECS)
+
+
+def test_the_readme_counts_the_mutants() -> None:
+    counts = [[len(fit(row, spec)) for row in ROWS for spec in SPECS] for fit in (mutants, sites)]
+    bugs, all_sites = map(sum, counts)
+    text = " ".join((GENERATED.parent / "README.md").read_text().split())
+    assert f"{len(ROWS)} kinds of bugs" in text
+    assert f"the {len(SPECS)} generated kernels, are {bugs:,} mutants" in text
+    assert f"{all_sites - bugs} edits of the same kinds that are harmless" in text
 
 
 def test_where_each_row_fits() -> None:
