@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -56,9 +57,12 @@ def outcome(mutant: Mutant) -> Outcome:
 
 
 def complaints(spec: str, text: str, condition: Condition) -> list[str]:
-    """What is wrong with a module: findings, and why a run is not proved. Empty where nothing is."""
+    """What is wrong with a module: findings, and why a run is not proved. Empty where nothing is.
+
+    Two schedules: a proved run speaks for all.
+    """
     found = []
-    for result in _runs(spec, text, condition):
+    for result in islice(_runs(spec, text, condition), 2):
         found += [str(finding) for finding in result.findings]
         if result.proof is None or not result.proof.proved:
             found.append(str(result.proof))
