@@ -37,7 +37,7 @@ STRICTER = "the slot that it waits for is free later than the one that it needs,
 
 ROWS: tuple[Row, ...] = (
     row("credit return removed", "2.1", "Deadlock", signals.credit_return_removed),
-    row("two resetters", "1.3", "DoubleReset LostWakeup Deadlock", signals.two_resetters),
+    row("two resetters", "1.3", "DoubleReset", signals.two_resetters),
     row("reset before the read", "1.3", "DataRace WrongCore DoubleReset Deadlock", signals.reset_before_read),
     row("fence removed", "1.3", "MissingFence", signals.fence_removed),
     row("fence after the notify", "1.3", "MissingFence", signals.fence_after_notify),

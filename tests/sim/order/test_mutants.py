@@ -124,7 +124,7 @@ MUTANTS = [
         "two resetters",
         "reverse_all2all_mte_signal",
         "DoubleReset",
-        "one may erase the other; expected exactly one core that resets the slot (guide 1.3)",
+        "one may erase the other; expected exactly one core that waits for the slot and resets it (guide 1.3)",
         (
             (
                 "    else:\n        for work in range(role_core, total_work",
