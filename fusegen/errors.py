@@ -21,9 +21,9 @@ class FusegenError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong with a spec: where, what was expected, what stands there, and what to do about it.
+    """One thing that is wrong with a file: where, what was expected, what stands there, and what to do about it.
 
-    `field` is the key path inside the spec, such as `tile.d` or `verify[0].shape.S`; it is empty when the fault is
+    `field` is the key path inside the file, such as `tile.d` or `verify[0].shape.S`; it is empty when the fault is
     about the file as a whole. `line` and `column` count from 1; 0 means that they are not known.
     """
 
@@ -53,7 +53,7 @@ class Fault:
 
 
 class FaultsError(FusegenError):
-    """A spec cannot be used; `faults` holds every reason. Its message has one line per fault."""
+    """A spec or another file cannot be used; `faults` holds every reason. Its message has one line per fault."""
 
     def __init__(self, faults: Iterable[Fault]) -> None:
         self.faults: tuple[Fault, ...] = tuple(faults)
