@@ -7,10 +7,10 @@ fusegen.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class FusegenError(Exception):
@@ -50,6 +50,22 @@ class Fault:
         where = [part for part in (self.position, self.field) if part]
         advice = f" ({self.advice})" if self.advice else ""
         return ": ".join([*where, f"expected {self.expected}, got {self.got}{advice}"])
+
+
+def field_fault(details: Mapping[str, Any], *, file: str, kind: str, advice: str) -> Fault:
+    """What pydantic's `details` say of one field of a JSON file; `kind` is what the file should be.
+
+    `advice` is for fields that are missing.
+    """
+    keys = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in details["loc"]).removeprefix(".")
+    match details["type"]:
+        case "missing":
+            return Fault(keys, "a value", "nothing", advice, file=file)
+        case "extra_forbidden":
+            return Fault(keys, f"a field of a {kind}", f"one that no {kind} has", file=file)
+        case _:
+            text = details["msg"].removeprefix("Input should be ").replace("String should match", "text that matches")
+            return Fault(keys, text, repr(details["input"])[:60], file=file)
 
 
 class FaultsError(FusegenError):
