@@ -1,6 +1,6 @@
 """What the check of order costs: generated modules run with and without it, in turn, in one process.
 
-    python -m benchmarks.race_check [--json] [--repeats N]
+    python -m benchmarks.race_check [--json] [--repeats N] [--case MODULE]...
 
 Seconds are those of the processor, so that other work on the machine counts less. The ratio of a pair is that of the
 checked run to the plain one before it. Exit status 1 when a median is above LIMIT for a run of MIN_SECONDS or more.
@@ -119,12 +119,18 @@ def _line(each: Cost) -> str:
     return f"{case.module:31}  {machine:45}  {each.plain_s:5.2f} s  {each.checked_s:5.2f} s  {ratios}{note}"
 
 
-@click.command(help="What the check of order costs.")
+@click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--repeats", type=click.IntRange(1), default=5, show_default=True, help="Pairs of runs of each case.")
-@click.option("--case", "names", multiple=True, type=click.Choice(sorted({case.module for case in CASES})))
+@click.option(
+    "--case",
+    "names",
+    multiple=True,
+    type=click.Choice(sorted({case.module for case in CASES})),
+    help="Only the cases of this module.",
+)
 def main(as_json: bool, repeats: int, names: tuple[str, ...]) -> None:
-    """Measure, print, and say by the exit status whether the limit holds."""
+    """Measure what the check of order costs. Exit status 1 when it costs too much."""
     costs = []
     for case in CASES:
         if names and case.module not in names:

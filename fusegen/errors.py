@@ -7,10 +7,10 @@ fusegen.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class FusegenError(Exception):
@@ -21,9 +21,9 @@ class FusegenError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong with a spec: where, what was expected, what stands there, and what to do about it.
+    """One thing that is wrong with a file: where, what was expected, what stands there, and what to do about it.
 
-    `field` is the key path inside the spec, such as `tile.d` or `verify[0].shape.S`; it is empty when the fault is
+    `field` is the key path inside the file, such as `tile.d` or `verify[0].shape.S`; it is empty when the fault is
     about the file as a whole. `line` and `column` count from 1; 0 means that they are not known.
     """
 
@@ -52,8 +52,24 @@ class Fault:
         return ": ".join([*where, f"expected {self.expected}, got {self.got}{advice}"])
 
 
+def field_fault(details: Mapping[str, Any], *, file: str, kind: str, advice: str) -> Fault:
+    """What pydantic's `details` say of one field of a JSON file; `kind` is what the file should be.
+
+    `advice` is for fields that are missing.
+    """
+    keys = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in details["loc"]).removeprefix(".")
+    match details["type"]:
+        case "missing":
+            return Fault(keys, "a value", "nothing", advice, file=file)
+        case "extra_forbidden":
+            return Fault(keys, f"a field of a {kind}", f"one that no {kind} has", file=file)
+        case _:
+            text = details["msg"].removeprefix("Input should be ").replace("String should match", "text that matches")
+            return Fault(keys, text, repr(details["input"])[:60], file=file)
+
+
 class FaultsError(FusegenError):
-    """A spec cannot be used; `faults` holds every reason. Its message has one line per fault."""
+    """A spec or another file cannot be used; `faults` holds every reason. Its message has one line per fault."""
 
     def __init__(self, faults: Iterable[Fault]) -> None:
         self.faults: tuple[Fault, ...] = tuple(faults)

@@ -121,7 +121,7 @@ def test_a_finding_is_told_with_what_reproduces_it(pool: Campaign) -> None:
     assert (finding["schedule"], finding["seed"], finding["replay"]) == ("round-robin", 0, "replays/file.json")
     text = fusegen_("verify", "starting", "--ranks", "2").stdout
     assert "starting (ranks 2, cores 7, S=130, H=3, D=72, launches 3): Finding: something is wrong" in text
-    assert "round-robin, seed 0: fusegen run --replay replays/file.json" in text
+    assert "schedule round-robin, seed 0; to repeat it: fusegen run --replay replays/file.json" in text
 
 
 def test_what_is_not_proved_is_told_and_no_failure(pool: Campaign) -> None:

@@ -13,20 +13,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click import Option
 from pydantic import BaseModel
 
+from fusegen.cli import cli
 from fusegen.errors import SpecError
 from fusegen.pipeline import build
 from fusegen.project import find_project
 from fusegen.sim import run_module
 from fusegen.sim.findings import Finding
+from fusegen.sim.schedule import SCHEDULE_NAMES
 from fusegen.spec import Gemm, Reduction, SpecBase, load_spec
 from fusegen.spec.model import PATTERNS
+from fusegen.spec.starter import starter
 from tests.commands import fusegen_
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 PATTERNS_PAGE = ROOT / "docs/patterns.md"
+SPEC_PAGE = ROOT / "docs/spec.md"
+VERIFYING_PAGE = ROOT / "docs/verifying.md"
 IS_UPDATE = os.environ.get("FUSEGEN_UPDATE") == "1"
 MEASURED = re.compile(r"\d+\.\d+")
 """Seconds and errors of a run, which differ between machines."""
@@ -72,6 +78,14 @@ def consumer(module: str) -> str:
     return kernel[kernel.index("    else:\n") : kernel.index("\n\n\ndef ")] + "\n"
 
 
+def test_the_spec_is_the_one_that_new_writes(tmp_path: Path) -> None:
+    shown, written = tmp_path / "shown/exchange.yaml", tmp_path / "written/exchange.yaml"
+    for path, text in ((shown, block("yaml", "pattern")), (written, starter("reverse_all2all"))):
+        path.parent.mkdir()
+        path.write_text(text)
+    assert load_spec(shown).spec == load_spec(written).spec
+
+
 def test_the_spec_renders_the_kernel_that_is_shown(module: str) -> None:
     assert_shown(block("python", "Credit return"), consumer(module))
 
@@ -88,10 +102,8 @@ def test_the_fault_that_is_shown(tmp_path: Path) -> None:
 
 
 def test_the_finding_that_is_shown(module: str, tmp_path: Path) -> None:
-    credit = consumer(module).splitlines(keepends=True)[-1]
-    assert module.count(credit) == 1
     edited = tmp_path / "edited.py"
-    edited.write_text(module.replace(credit, ""))
+    edited.write_text(without_credit(module))
     findings = run_module(edited, ranks=1, cores=2, shape={"S": 257, "H": 1, "D": 128}).findings
     lines = [line for finding in findings for line in f"edited: {finding}".splitlines()]
     assert_shown(indented("edited: "), "".join(map(wrapped, lines)), squeezed)
@@ -99,7 +111,7 @@ def test_the_finding_that_is_shown(module: str, tmp_path: Path) -> None:
 
 def test_the_dump_that_is_shown(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("edited.py").write_text(module.replace(consumer(module).splitlines(keepends=True)[-1], ""))
+    Path("edited.py").write_text(without_credit(module))
     run, diagnose = re.findall(
         r"^    fusegen (run edited.*--dump-dir.*)\n    fusegen (diagnose .*)$", README.read_text(), re.M
     )[0]
@@ -110,6 +122,14 @@ def test_the_dump_that_is_shown(module: str, tmp_path: Path, monkeypatch: pytest
     shown = shown.partition("\n\nLikely causes follow")[0] + "\n"
     current = "".join(wrapped(line) if line.strip() else "\n" for line in result.stdout.splitlines())
     assert_shown(shown, current, squeezed)
+
+
+def without_credit(module: str) -> str:
+    """What the grep of README leaves of the module: all but the last line of the consumer."""
+    (word,) = re.findall(r"^    grep -vF '(.*)' generated/exchange.py > edited.py$", README.read_text(), re.MULTILINE)
+    lines = module.splitlines(keepends=True)
+    assert [line for line in lines if word in line] == consumer(module).splitlines(keepends=True)[-1:]
+    return "".join(line for line in lines if word not in line)
 
 
 def wrapped(line: str) -> str:
@@ -162,6 +182,21 @@ def test_the_table_lists_every_finding() -> None:
     assert sorted(listed) == sorted({kind.__name__ for kind in kinds})
 
 
+def test_the_table_lists_every_schedule() -> None:
+    rows = table(VERIFYING_PAGE, "schedule", "who goes next", "good at")
+    assert tuple(row["schedule"] for row in rows) == SCHEDULE_NAMES
+
+
+def test_the_usage_lists_every_command_and_option() -> None:
+    usage = README.read_text().partition("## Commands\n")[2].partition("SPEC is a name")[0]
+    shown = set(re.findall(r"[\w-]+", usage))
+    for name, command in cli.commands.items():
+        assert name in shown
+        for option in (each for each in command.params if isinstance(each, Option)):
+            names = {*option.opts, *option.secondary_opts}
+            assert names & (shown | {"--specs", "--generated", "--json"}), f"{name} {option.name}"
+
+
 @pytest.mark.parametrize("page", [README, PATTERNS_PAGE], ids=lambda page: page.name)
 def test_the_table_of_patterns(page: Path) -> None:
     rows = {row["pattern"]: row for row in table(page, "pattern", "computes", "kernel", "transport")}
@@ -197,7 +232,7 @@ def test_the_table_of_fields() -> None:
     for model in PATTERNS.values():
         for path, entry in leaves(model):
             fields.setdefault(path, []).append(entry)
-    rows = {row["field"]: row for row in table(README, "field", "values", "default", "meaning")}
+    rows = {row["field"]: row for row in table(SPEC_PAGE, "field", "values", "default", "meaning")}
     assert sorted(rows) == sorted(fields)
     for path, entries in fields.items():
         defaults = dict.fromkeys(default_text(entry) for entry in entries)

@@ -19,6 +19,10 @@ def diagnose(context: click.Context, dumps: tuple[Path, ...], as_json: bool) -> 
     DUMP is a file that the watchdog of a generated module, or its function dump, has written, or fusegen run
     --dump-dir. The files of all ranks of one launch say more than one of them. Exit status 1: likely causes were found;
     0: every slot is as a finished launch leaves it.
+
+    \b
+    Example:
+      fusegen diagnose exchange.rank*.json
     """
     from fusegen.cli.dump_report import print_dumps
     from fusegen.dumps import diagnose as diagnosed

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from fusegen.dumps import Diagnosis
 
 SHOWN_SLOTS: Final = 12
+"""Slots in the table, of those that are not 0."""
 
 
 def print_dumps(diagnosis: Diagnosis) -> None:
@@ -60,8 +61,7 @@ def _print_slots(diagnosis: Diagnosis) -> None:
     rows = table("rank", "slots", "slot", "position", "value", "meaning", "", numbers=["rank", "slot", "value"])
     for slot in diagnosis.slots[:SHOWN_SLOTS]:
         position = ", ".join(f"{axis} {at}" for axis, at in slot.position.items())
-        value = str(slot.value) if abs(slot.value) < 1000 else f"{slot.value:#x}"
-        where = (str(slot.rank), escape(slot.group), str(slot.index), escape(position), value)
+        where = (str(slot.rank), escape(slot.group), str(slot.index), escape(position), slot.shown_value)
         rows.add_row(*where, escape(slot.reading.meaning), "" if slot.at_rest else "[red]stuck[/]")
     out.print()
     out.print(rows)

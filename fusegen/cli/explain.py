@@ -47,7 +47,9 @@ def explain(
     graph: Path | None,
     as_json: bool,
 ) -> None:
-    """Show what the plan for SPEC decides, what it needs, what orders its stages, and how it fills the cores.
+    """Show what the planner decides for a spec, and why.
+
+    The plan also says what memory and slots it needs, what orders its stages, and how it fills the cores.
 
     The first verification point of the spec supplies ranks and shape where the options leave them out. --cores counts
     vector cores for a vector kernel, AI cores for a mix kernel, one that multiplies.

@@ -16,9 +16,10 @@ from fusegen.project import Project
 @json_option
 @project_options
 def render(project: Project, names: tuple[str, ...], as_json: bool) -> None:
-    """Render the named specs, or all, into the generated folder; only files that change are written.
+    """Render specs into the generated folder.
 
-    Nothing is written while any spec of the project has a fault.
+    Without a SPEC, all specs are rendered. Only files that change are written, and nothing is while any spec of the
+    project has a fault.
     """
     from fusegen.pipeline import render_project
 
@@ -41,9 +42,10 @@ def render(project: Project, names: tuple[str, ...], as_json: bool) -> None:
 @project_options
 @click.pass_context
 def check(context: click.Context, project: Project, as_json: bool) -> None:
-    """Compare the generated folder with what the specs render; exit status 1 when a file differs.
+    """Compare the generated folder with what the specs render.
 
-    Files are missing, stale (their spec or the templates changed), edited by hand, or orphans without a spec.
+    Exit status 1, with a unified diff, when a file differs. Files are missing, stale (their spec or the templates
+    changed), edited by hand, or orphans without a spec.
     """
     from fusegen.pipeline import check_project
 

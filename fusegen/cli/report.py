@@ -196,7 +196,7 @@ def print_verdicts(verdicts: Sequence[SubjectVerdict], seconds: float) -> None:
         for explored in verdict.explored:
             _print_explored(out, verdict.subject.name, explored)
     schedules = sum(verdict.schedules for verdict in verdicts)
-    out.print(f"\n{schedules:,} schedules in {seconds:.1f} s")
+    out.print(f"\n{schedules:,} schedule{'s' if schedules != 1 else ''} in {seconds:.1f} s")
 
 
 def _print_condition(out: Console, name: str, verdict: ConditionVerdict) -> None:
@@ -217,7 +217,8 @@ def _print_explored(out: Console, name: str, explored: Explored) -> None:
 def _print_failure(out: Console, where: str, failure: Failure, replay: Path | None) -> None:
     for finding in failure.findings:
         out.print(f"\n{where}: {escape(str(finding))}", soft_wrap=True)
-    out.print(escape(f"{failure.schedule}, seed {failure.seed}: fusegen run --replay {replay}"), soft_wrap=True)
+    made = f"schedule {failure.schedule}, seed {failure.seed}; to repeat it: fusegen run --replay {replay}"
+    out.print(escape(made), soft_wrap=True)
 
 
 def _judgement(verdict: SubjectVerdict) -> str:

@@ -30,23 +30,23 @@ if TYPE_CHECKING:
     "--ranks-per-node",
     type=click.IntRange(1, 16),
     metavar="N",
-    help="Ranks of one node, a divisor of the ranks: MTE does not reach other nodes.  [all ranks on one node]",
+    help="Ranks of one node, a divisor of the ranks: MTE does not reach other nodes.  [default: all ranks]",
 )
 @click.option(
     "--cores",
     type=click.IntRange(1),
-    help="Cores of each rank: AI cores for mix kernels, else vector cores.  [with --shape: all of the target]",
+    help="Cores of each rank: AI cores for mix kernels, else vector cores.  [default with --shape: all of the target]",
 )
 @click.option("--shape", metavar="K=V,...", help="Tensor sizes, for example S=130,H=3,D=72.")
-@click.option("--launches", type=click.IntRange(1), help="Launches on one workspace.  [with --shape: 1]")
+@click.option("--launches", type=click.IntRange(1), help="Launches on one workspace.  [default with --shape: 1]")
 @click.option("--seed", type=click.IntRange(0, 2**31), default=0, show_default=True, help="Seed of input and schedule.")
-@click.option("--schedule-seed", type=click.IntRange(0), help="Seed of the schedule alone.  [the seed]")
+@click.option("--schedule-seed", type=click.IntRange(0), help="Seed of the schedule alone.  [default: --seed]")
 @click.option(
     "--schedule",
     type=click.Choice(SCHEDULE_NAMES),
     default="round-robin",
     show_default=True,
-    help="Which core goes next; with late-stores also when others see what it has stored.",
+    help="Which core goes next, and with late-stores when others see what it has stored: docs/verifying.md.",
 )
 @click.option(
     "--races/--no-races",
@@ -88,12 +88,19 @@ def run(
     dump_dir: Path | None,
     as_json: bool,
 ) -> None:
-    """Run a kernel on the CPU machine and compare it with its reference.
+    """Run a kernel on a CPU and compare it with its reference.
 
     SPEC is a name in the specs folder, a path to a .yaml file, or a path to a generated .py file. Without --shape, the
     first verification point of the spec supplies what the options leave out. The generated file runs as it stands;
     where there is none, or with --set, the spec is rendered for this run only. Exit status 1: a finding, or wrong
     values; that a run without findings does not prove every schedule is told, and no failure.
+
+    \b
+    Examples:
+      fusegen run exchange
+      fusegen run exchange --ranks 4 --shape S=2045,H=12,D=128
+      fusegen run exchange --schedule slow-core --schedule-seed 3
+      fusegen run edited.py --ranks 2 --cores 4 --shape S=257,H=1,D=128 --dump-dir dumps
     """
     from fusegen.cli import report
     from fusegen.doctor import require_sim

@@ -38,7 +38,7 @@ LAUNCHES: Final = 2
     show_default=True,
     help="Runs of each spec, dealt to its verification points; every point has at least one.",
 )
-@click.option("--jobs", type=click.IntRange(1), help="Processes.  [one for each CPU]")
+@click.option("--jobs", type=click.IntRange(1), help="Processes.  [default: one for each CPU]")
 @click.option(
     "--replay-dir",
     type=click.Path(path_type=Path, file_okay=False),
@@ -47,9 +47,9 @@ LAUNCHES: Final = 2
     help="Folder for the files that reproduce findings.",
 )
 @click.option("--ranks", type=click.IntRange(1, 16), help="Verify under this number of ranks only.")
-@click.option("--cores", type=click.IntRange(1), help="Cores of each rank.")
+@click.option("--cores", type=click.IntRange(1), help="Cores of each rank.  [default: those of each point]")
 @click.option("--shape", metavar="K=V,...", help="Verify under this shape only, for example S=130,H=3,D=72.")
-@click.option("--launches", type=click.IntRange(1), help="Launches on one workspace.")
+@click.option("--launches", type=click.IntRange(1), help="Launches on one workspace.  [default: those of each point]")
 @click.option("--set", "overrides", multiple=True, metavar="K=V", help="Change the spec for this: tile.d=64.")
 @json_option
 @project_options
@@ -68,13 +68,20 @@ def verify(
     overrides: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Prove kernels for every schedule, and try many schedules besides.
+    """Prove kernels for every schedule, and try many besides.
 
     SPEC is what `fusegen run` takes; without any, all specs of the project are verified. Each runs under all its
-    verification points and world sizes: first with the order of its accesses checked, which settles all schedules of
-    that point (docs/proof.md), then under random, adversarial and skewed schedules. The options narrow the points
-    down; a .py file without a spec needs --ranks, --cores and --shape. A finding ends the trials of its point and
-    writes a file that `fusegen run --replay FILE` reproduces. Exit status 1: a finding.
+    verification points and numbers of ranks: first with the order of its accesses checked, which settles all schedules
+    of that point, then under other schedules besides (docs/verifying.md). The options narrow the points down; a .py
+    file without a spec needs --ranks, --cores and --shape. A finding ends the trials of its point and writes a file
+    that `fusegen run --replay FILE` reproduces. Exit status 1: a finding.
+
+    \b
+    Examples:
+      fusegen verify
+      fusegen verify exchange --schedules 200
+      fusegen verify exchange --ranks 2 --set buffer_num=3
+      fusegen verify edited.py --ranks 2 --cores 4 --shape S=257,H=1,D=128
     """
     from fusegen.cli import report
     from fusegen.doctor import require_sim

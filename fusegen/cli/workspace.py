@@ -15,7 +15,7 @@ from fusegen.project import Project
 @json_option
 @project_options
 def list_specs(project: Project, as_json: bool) -> None:
-    """List the specs of this project, and whether their modules are current.
+    """List the specs, and whether their modules are current.
 
     `fusegen explain` says why a spec cannot be planned.
     """
@@ -38,7 +38,14 @@ def list_specs(project: Project, as_json: bool) -> None:
 @json_option
 @project_options
 def new(project: Project, pattern: str, name: str | None, force: bool, as_json: bool) -> None:
-    """Write a starting spec for PATTERN, in which comments explain every option."""
+    """Write a starting spec, with every option explained.
+
+    PATTERN is what the kernel computes, for example reverse_all2all or allgather_gemm; README.md has all of them.
+
+    \b
+    Example:
+      fusegen new reverse_all2all --name exchange
+    """
     from fusegen.render.files import replace_file
     from fusegen.spec.loader import name_fault
     from fusegen.spec.model import PATTERNS
@@ -68,7 +75,10 @@ def new(project: Project, pattern: str, name: str | None, force: bool, as_json: 
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file instead.")
 @click.option("--json", "_", is_flag=True, help="Changes nothing: the schema is JSON.")
 def schema(output: Path | None, _: bool) -> None:
-    """Print the JSON Schema of spec files, with which editors complete and check them."""
+    """Print the JSON Schema of spec files.
+
+    Editors complete and check specs with it; `fusegen new` writes it beside them.
+    """
     from fusegen.spec.schema import schema_text
 
     if output is None:
@@ -85,7 +95,7 @@ def schema(output: Path | None, _: bool) -> None:
 @project_options
 @click.pass_context
 def doctor(context: click.Context, project: Project, as_json: bool) -> None:
-    """Show what this installation can do, and what to install for the rest."""
+    """Show what is installed, and what to install for the rest."""
     from fusegen.cli import report
     from fusegen.doctor import diagnose
 

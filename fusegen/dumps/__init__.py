@@ -1,6 +1,11 @@
 """Dumps of hanging launches: reading them, decoding their slots, and naming likely causes.
 
 paths --load_dumps--> Dump --diagnose--> Diagnosis = dumps, slots, causes
+
+model     the file, checked when it is read
+values    what the value of a slot says, by its protocol
+causes    likely causes -> tiles, shared (what slots of each purpose stand at), evidence (the causes by name)
+diagnose  from dumps to what they say
 """
 
 from __future__ import annotations

@@ -61,10 +61,7 @@ def reuse(dump: Dump) -> str:
 
 def listed_slots(slots: Sequence[Slot], what: str) -> str:
     """`what`: the first few slots and the number of the others."""
-    shown = [
-        f"{slot} holds {slot.value:#x}" if abs(slot.value) > 999 else f"{slot} holds {slot.value}"
-        for slot in slots[:SHOWN]
-    ]
+    shown = [f"{slot} holds {slot.shown_value}" for slot in slots[:SHOWN]]
     more = f", and {len(slots) - SHOWN} more" if len(slots) > SHOWN else ""
     return f"{what}: {'; '.join(shown)}{more}"
 

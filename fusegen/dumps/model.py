@@ -13,11 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from fusegen.errors import Fault, FaultsError, listed
+from fusegen.errors import Fault, FaultsError, field_fault, listed
 
 Purpose = Literal["tile", "ready", "credit", "arrived"]
 SlotValues = Literal["plain", "numbered", "counted", "launch"]
@@ -28,6 +28,8 @@ PROTOCOLS: Final[dict[Purpose, tuple[tuple[SlotValues, ...], tuple[str, ...]]]] 
     "arrived": (("launch",), ()),
 }
 """Values and axes of each purpose."""
+
+OLDER: Final = "dumps of older modules lack it: render again"
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 
@@ -145,23 +147,11 @@ def _load(path: Path) -> Dump:
     try:
         dump = Dump.model_validate(document)
     except ValidationError as error:
-        raise DumpError(_fault(path, details) for details in error.errors(include_url=False)) from error
+        found = error.errors(include_url=False)
+        raise DumpError(field_fault(each, file=str(path), kind="dump", advice=OLDER) for each in found) from error
     if faults := list(_contradictions(path, dump)):
         raise DumpError(faults)
     return dump
-
-
-def _fault(path: Path, details: Any) -> Fault:
-    """What pydantic found, in one line."""
-    keys = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in details["loc"]).removeprefix(".")
-    match details["type"]:
-        case "missing":
-            return Fault(keys, "a value", "nothing", "dumps of older modules lack it: render again", file=str(path))
-        case "extra_forbidden":
-            return Fault(keys, "a field of a dump", "one that no dump has", file=str(path))
-        case _:
-            text = details["msg"].removeprefix("Input should be ")
-            return Fault(keys, text, repr(details["input"])[:60], file=str(path))
 
 
 def _contradictions(path: Path, dump: Dump) -> Iterator[Fault]:

@@ -103,4 +103,4 @@ def _is_systematic(behind: list[Slot], slots: list[Slot]) -> bool:
         return tuple(at for axis, at in slot.position.items() if axis not in ("ring", "source_rank"))
 
     stuck = {row(slot) for slot in behind}
-    return stuck == {row(slot) for slot in slots} and len({(tile(slot)) for slot in behind}) * len(stuck) == len(behind)
+    return stuck == {row(slot) for slot in slots} and len({tile(slot) for slot in behind}) * len(stuck) == len(behind)

@@ -61,6 +61,11 @@ class Slot:
     reading: Reading
     at_rest: bool
 
+    @property
+    def shown_value(self) -> str:
+        """The value as people read it: an odd one is more telling in hexadecimal digits."""
+        return str(self.value) if abs(self.value) < 1000 else f"{self.value:#x}"
+
     def __str__(self) -> str:
         coordinates = ", ".join(f"{axis} {coordinate}" for axis, coordinate in self.position.items())
         return f"{self.group} slot {self.index} ({coordinates}) on rank {self.rank}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fusegen import __version__
-from fusegen.errors import UsageError
+from fusegen.errors import UsageError, field_fault
 from fusegen.verify.trials import Condition
 
 if TYPE_CHECKING:
@@ -110,7 +110,8 @@ def read_replay(path: Path) -> ReplayFile:
     except OSError as error:
         raise UsageError(f"{path}: expected a file that fusegen verify wrote, got {error.strerror}") from error
     except ValidationError as error:
-        faults = [f"{'.'.join(map(str, fault['loc'])) or 'document'}: {fault['msg']}" for fault in error.errors()]
-        raise UsageError("\n".join(f"{path}: {fault}" for fault in faults)) from error
+        advice = "files of another version may lack it: fusegen verify writes a new one"
+        faults = [field_fault(each, file=str(path), kind="replay file", advice=advice) for each in error.errors()]
+        raise UsageError("\n".join(map(str, faults))) from error
     except ValueError as error:
         raise UsageError(f"{path}: expected the JSON that fusegen verify wrote, got {error}") from error

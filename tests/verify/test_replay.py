@@ -39,13 +39,13 @@ def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "faults"),
     [
-        ({"ranks": 17}, ["ranks: Input should be less than or equal to 16"]),
+        ({"ranks": 17}, ["ranks: expected less than or equal to 16, got 17"]),
         (
             {"kernel": "../k", "cores": "three"},
-            ["kernel: String should match", "cores: Input should be a valid integer"],
+            ["kernel: expected text that matches pattern", "cores: expected a valid integer"],
         ),
-        ({"colour": "red"}, ["colour: Extra inputs are not permitted"]),
-        ({"format": "fusegen replay 2"}, ["format: Input should be 'fusegen replay 1'"]),
+        ({"colour": "red"}, ["colour: expected a field of a replay file, got one that no replay file has"]),
+        ({"format": "fusegen replay 2"}, ["format: expected 'fusegen replay 1', got 'fusegen replay 2'"]),
     ],
 )
 def test_every_wrong_field_is_named(tmp_path: Path, changes: dict[str, object], faults: list[str]) -> None:
@@ -57,6 +57,14 @@ def test_every_wrong_field_is_named(tmp_path: Path, changes: dict[str, object], 
     assert len(lines) == len(faults)
     for line, fault in zip(lines, faults, strict=True):
         assert line.startswith(f"{path}: {fault}")
+
+
+def test_a_missing_field_is_named_with_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "replay.json"
+    path.write_text(json.dumps({name: value for name, value in FIELDS.items() if name != "picks"}), encoding="utf-8")
+    advice = r"\(files of another version may lack it: fusegen verify writes a new one\)"
+    with pytest.raises(UsageError, match=rf"replay.json: picks: expected a value, got nothing {advice}"):
+        read_replay(path)
 
 
 def test_no_file_and_no_json(tmp_path: Path) -> None:

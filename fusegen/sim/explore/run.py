@@ -13,7 +13,6 @@ from fusegen.sim.explore.recorder import Recorder
 from fusegen.sim.explore.search import Redundant, Search
 from fusegen.sim.explore.trace import MemoryKey
 from fusegen.sim.findings import Finding
-from fusegen.sim.program import DEFAULT_STEP_LIMIT
 from fusegen.sim.run import RunResult, run_module
 
 DEFAULT_LIMIT: Final = 1000
@@ -53,7 +52,6 @@ def explore_module(
     seed: int = 0,
     target: str | None = None,
     ranks_per_node: int | None = None,
-    step_limit: int = DEFAULT_STEP_LIMIT,
     limit: int = DEFAULT_LIMIT,
     stop_at_finding: bool = False,
     progress: Callable[[int], None] | None = None,
@@ -73,7 +71,6 @@ def explore_module(
         seed=seed,
         target=target,
         ranks_per_node=ranks_per_node,
-        step_limit=step_limit,
         record=True,
         races=True,
     )

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fusegen.sim.order.kinds import DataRace, UnconsumedToken, UninitialisedRead
+from tests.kernels.cases import edited
 from tests.sim.order.hand_written import HOST, KERNELS, Kernel
 from tests.sim.order.hand_written_bugs import BUGS, HARMLESS, Bug
 
@@ -19,13 +20,6 @@ Run = Callable[[Kernel, str], Any]
 def run(run_source: Any, request: pytest.FixtureRequest) -> Run:
     """`run(kernel, text)`: run a text of a kernel, and check its order."""
     return lambda kernel, text: run_source(HOST + text, schedule=request.param, seed=1, **kernel.options)
-
-
-def edited(text: str, *edits: tuple[str, str]) -> str:
-    for old, new in edits:
-        assert old in text, old
-        text = text.replace(old, new)
-    return text
 
 
 def assert_right(kernel: Kernel, result: Any) -> None:
