@@ -55,13 +55,17 @@ def test_every_module_has_a_condition() -> None:
     assert sorted(CONDITIONS) == sorted(SPECS)
 
 
-def test_the_page_counts_the_mutants() -> None:
+def test_the_pages_count_the_mutants() -> None:
     counts = [[len(fit(row, spec)) for row in ROWS for spec in SPECS] for fit in (mutants, sites)]
     bugs, all_sites = map(sum, counts)
     text = " ".join((GENERATED.parent / "docs/verifying.md").read_text().split())
     assert f"{len(ROWS)} kinds of bugs" in text
     assert f"the {len(SPECS)} generated kernels, are {bugs:,} mutants" in text
     assert f"{all_sites - bugs} edits of the same kinds that are harmless" in text
+    readme = " ".join((GENERATED.parent / "README.md").read_text().split())
+    assert (
+        f"of {bugs:,} mutants of the {len(SPECS)} generated kernels, made by {len(ROWS)} kinds of bugs, all" in readme
+    )
 
 
 def test_where_each_row_fits() -> None:
