@@ -162,12 +162,18 @@ class Device:
         """Enqueue on `stream` a wait until `other` has finished `target` operations."""
         self._submit(stream, StreamEvent(other, target))
 
-    def drain(self, stream: Stream, target: int | None = None) -> None:
-        """Park the current host until a stream has finished `target` operations, by default all of them."""
+    def follow(self, stream: Stream, target: int | None = None) -> None:
+        """Park the current host for something that the stream does later, after `target` operations, or all of them."""
         target = stream.submitted if target is None else target
+        self._used[stream] = None
         if stream.finished < target:
             stream.waiters.append((target, self._machine.current))
             self._machine.park(StreamWait(stream, target))
+
+    def drain(self, stream: Stream, target: int | None = None) -> None:
+        """Park the current host until a stream has finished `target` operations, by default all of them."""
+        target = stream.submitted if target is None else target
+        self.follow(stream, target)
         if self._events.observers:
             self._events.tell(Drained(*self._events.here(), stream, target))
 
