@@ -13,7 +13,7 @@ from fusegen.cli.subject import open_subject, refuse_impossible
 from fusegen.cli.values import Outcome, Size, parse_shape, size_for, size_without_spec
 from fusegen.errors import UsageError, listed
 from fusegen.project import Project
-from fusegen.sim.mix import core_unit_of
+from fusegen.sim.mix import MAX_PROGRAMS, core_unit_of
 from fusegen.sim.schedule import SCHEDULE_NAMES, ScheduleName
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--cores",
-    type=click.IntRange(1),
+    type=click.IntRange(1, MAX_PROGRAMS),
     help="Cores of each rank: AI cores for mix kernels, else vector cores.  [with --shape: all of the target]",
 )
 @click.option("--shape", metavar="K=V,...", help="Tensor sizes, for example S=130,H=3,D=72.")

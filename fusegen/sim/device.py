@@ -20,8 +20,7 @@ from fusegen.sim.actors import Actor, StreamWait
 from fusegen.sim.events import Drained, Launched, ProgramEnded, ProgramStarted, StreamJoined
 from fusegen.sim.findings import ActorName, Cause, CoreKind, Deadlock
 from fusegen.sim.machine import Machine
-
-MAX_PROGRAMS = 65535
+from fusegen.sim.mix import MAX_PROGRAMS
 
 
 class LaunchKey(NamedTuple):
