@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -312,3 +313,15 @@ def test_a_finding_is_printed_as_it_is(machine: Machine) -> None:
 def test_the_tiles_that_a_run_stores_are_known(name: str, cores: int, shape: dict[str, int], tiles: int) -> None:
     assert _tiles(plan_from(name), Size(2, cores, shape, 3)) == tiles
     assert _tiles(None, Size(2, cores, shape, 3)) is None
+
+
+def test_what_a_module_prints_is_not_in_the_document(
+    project: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def printing(module: Path, **_: Any) -> FakeResult:
+        os.write(1, b"from a process of the module")
+        return FakeResult()
+
+    monkeypatch.setattr(fusegen.sim, "run_module", printing)
+    json.loads(fusegen_("run", "starting", "--json").stdout)
+    assert capfd.readouterr() == ("", "from a process of the module")

@@ -144,6 +144,26 @@ def test_a_module_by_its_path_needs_its_size(pool: Campaign, tmp_path: Path) -> 
     assert pool.subjects[0] == Subject("mine", module, None, own, tiny=own)
 
 
+def test_each_kernel_is_named_once(pool: Campaign, tmp_path: Path) -> None:
+    assert refused("verify", "starting", "specs/starting.yaml") == (
+        "SPEC: expected kernels of different names, got 2 of the name starting"
+    )
+    assert pool.subjects == []
+
+
+def test_a_module_is_text(pool: Campaign, tmp_path: Path) -> None:
+    module = tmp_path / "mine.py"
+    module.write_bytes(b"x = '\xff'")
+    assert refused("verify", str(module), "--ranks", "2", "--cores", "3", "--shape", "M=4") == (
+        f"{module}: expected text in UTF-8, got invalid start byte at byte 5"
+    )
+
+
+def test_a_device_has_no_more_cores_than_a_grid_has_programs(pool: Campaign) -> None:
+    for command in ("run", "verify"):
+        assert "65536 is not in the range 1<=x<=65535" in refused(command, "starting", "--cores", "65536")
+
+
 def test_what_the_launcher_would_refuse_is_refused(pool: Campaign) -> None:
     assert refused("verify", "starting", "--cores", "1") == (
         "cores: expected at least 2, got 1 (each role needs a core of its own: push, copy)"

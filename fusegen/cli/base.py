@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
@@ -62,6 +65,20 @@ def note_cores(plan: KernelPlan, cores: int, unit: CoreUnit = "vector") -> None:
     available = plan.target.ai_cores if unit == "AI" else plan.target.vector_cores
     if cores > available:
         click.echo(f"note: {plan.target.name} has {available} {unit} cores, not {cores}", err=True)
+
+
+@contextmanager
+def printing_to_stderr() -> Iterator[None]:
+    """What a module prints goes to stderr, and what processes that it starts print: stdout is for results."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def echo_json(document: Any) -> None:

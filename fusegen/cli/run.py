@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from fusegen.cli.base import echo_json, json_option, project_options
+from fusegen.cli.base import echo_json, json_option, printing_to_stderr, project_options
 from fusegen.cli.subject import open_subject, refuse_impossible
 from fusegen.cli.values import Outcome, Size, parse_shape, size_for, size_without_spec
 from fusegen.errors import UsageError, listed
 from fusegen.project import Project
-from fusegen.sim.mix import core_unit_of
+from fusegen.sim.mix import MAX_PROGRAMS, core_unit_of
 from fusegen.sim.schedule import SCHEDULE_NAMES, ScheduleName
 
 if TYPE_CHECKING:
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--cores",
-    type=click.IntRange(1),
+    type=click.IntRange(1, MAX_PROGRAMS),
     help="Cores of each rank: AI cores for mix kernels, else vector cores.  [default with --shape: all of the target]",
 )
 @click.option("--shape", metavar="K=V,...", help="Tensor sizes, for example S=130,H=3,D=72.")
@@ -156,8 +154,7 @@ def _simulate(
             raise UsageError(
                 f"--ranks-per-node: expected a divisor of {size.ranks}, the number of ranks, got {per_node}"
             )
-        # What the module prints goes to stderr: stdout is for the result.
-        with progress_bar(subject.name, _tiles(subject.plan, size)) as progress, redirect_stdout(sys.stderr):
+        with progress_bar(subject.name, _tiles(subject.plan, size)) as progress, printing_to_stderr():
             result = run_module(
                 subject.module,
                 ranks=size.ranks,
@@ -190,7 +187,7 @@ def _repeat(path: Path) -> Outcome:
     from fusegen.verify.replay import read_replay
 
     recorded = read_replay(path)
-    with redirect_stdout(sys.stderr):
+    with printing_to_stderr():
         result = recorded.run()
     if tuple(map(str, result.findings)) != recorded.findings:
         click.echo(f"warning: {path} has other findings: the simulator has changed since it was written", err=True)

@@ -68,6 +68,10 @@ def _given_module(module: Path, project: Project, overrides: tuple[str, ...]) ->
         raise UsageError(f"expected --set with a spec, got it with the finished module {module}")
     if not module.is_file():
         raise UsageError(f"SPEC: expected a generated module, got no such file: {module}")
+    try:
+        module.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{module}: expected text in UTF-8, got {error.reason} at byte {error.start}") from error
     spec = project.specs / f"{module.stem}.yaml"
     return RunSubject(module, load_spec(spec) if spec.is_file() else None, None)
 

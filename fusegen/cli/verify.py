@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,7 +17,7 @@ from fusegen.cli.subject import RunSubject, open_subject, refuse_impossible
 from fusegen.cli.values import Size, parse_shape, size_for, size_without_spec
 from fusegen.errors import UsageError
 from fusegen.project import Project
-from fusegen.sim.mix import core_unit_of
+from fusegen.sim.mix import MAX_PROGRAMS, core_unit_of
 from fusegen.verify.trials import Condition, Subject
 
 if TYPE_CHECKING:
@@ -47,7 +48,9 @@ LAUNCHES: Final = 2
     help="Folder for the files that reproduce findings.",
 )
 @click.option("--ranks", type=click.IntRange(1, 16), help="Verify under this number of ranks only.")
-@click.option("--cores", type=click.IntRange(1), help="Cores of each rank.  [default: those of each point]")
+@click.option(
+    "--cores", type=click.IntRange(1, MAX_PROGRAMS), help="Cores of each rank.  [default: those of each point]"
+)
 @click.option("--shape", metavar="K=V,...", help="Verify under this shape only, for example S=130,H=3,D=72.")
 @click.option("--launches", type=click.IntRange(1), help="Launches on one workspace.  [default: those of each point]")
 @click.option("--set", "overrides", multiple=True, metavar="K=V", help="Change the spec for this: tile.d=64.")
@@ -100,6 +103,9 @@ def verify(
     started = time.perf_counter()
     with ExitStack() as stack:
         opened = [stack.enter_context(open_subject(name, project, overrides)) for name in names]
+        for name, count in Counter(each.name for each in opened).items():
+            if count > 1:  # their replay files would replace each other
+                raise UsageError(f"SPEC: expected kernels of different names, got {count} of the name {name}")
         subjects = [_to_verify(each, given) for each in opened]
         progress = stack.enter_context(report.verification_bar(len(subjects)))
         jobs = jobs or os.cpu_count() or 1

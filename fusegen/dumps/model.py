@@ -141,7 +141,7 @@ def _load(path: Path) -> Dump:
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise DumpError([Fault("", "a dump", error.strerror or "no file", file=str(path))]) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # one for wrong text, one for thousands of brackets
         advice = "the file that dump of a generated module wrote"
         raise DumpError([Fault("", "JSON", str(error), advice, file=str(path))]) from error
     try:

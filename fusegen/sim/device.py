@@ -20,8 +20,7 @@ from fusegen.sim.actors import Actor, StreamWait
 from fusegen.sim.events import Drained, Launched, ProgramEnded, ProgramStarted, StreamJoined
 from fusegen.sim.findings import ActorName, Cause, CoreKind, Deadlock
 from fusegen.sim.machine import Machine
-
-MAX_PROGRAMS = 65535
+from fusegen.sim.mix import MAX_PROGRAMS
 
 
 class LaunchKey(NamedTuple):
@@ -162,12 +161,18 @@ class Device:
         """Enqueue on `stream` a wait until `other` has finished `target` operations."""
         self._submit(stream, StreamEvent(other, target))
 
-    def drain(self, stream: Stream, target: int | None = None) -> None:
-        """Park the current host until a stream has finished `target` operations, by default all of them."""
+    def follow(self, stream: Stream, target: int | None = None) -> None:
+        """Park the current host for something that the stream does later, after `target` operations, or all of them."""
         target = stream.submitted if target is None else target
+        self._used[stream] = None
         if stream.finished < target:
             stream.waiters.append((target, self._machine.current))
             self._machine.park(StreamWait(stream, target))
+
+    def drain(self, stream: Stream, target: int | None = None) -> None:
+        """Park the current host until a stream has finished `target` operations, by default all of them."""
+        target = stream.submitted if target is None else target
+        self.follow(stream, target)
         if self._events.observers:
             self._events.tell(Drained(*self._events.here(), stream, target))
 

@@ -13,6 +13,10 @@ CoreUnit = Literal["AI", "vector"]
 """What a kernel's grid counts: AI cores (one AIC and two AIVs each) for mix kernels, vector cores for all others."""
 
 
+MAX_PROGRAMS: Final = 65_535
+"""Programs that a grid may have."""
+
+
 @dataclass(frozen=True, slots=True)
 class CoreCount:
     """The cores of a device: `number` of `unit`, the one that its kernels are launched on."""

@@ -6,12 +6,15 @@ import contextlib
 import itertools
 import multiprocessing
 import os
+import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Final
 
+from fusegen.errors import UsageError
 from fusegen.verify.replay import write_replay
 from fusegen.verify.trials import Condition, Subject, Trial, further_trials, proving_trials
 from fusegen.verify.verdicts import ConditionVerdict, Explored, Failure, SubjectVerdict, TrialResult
@@ -36,11 +39,19 @@ def verify(
     `jobs` processes share the trials. Trying a condition ends with its first finding, which a file in `replay_folder`
     reproduces. The verdicts do not depend on `jobs` or on timing.
 
-    Raises what `run_module` raises, such as Unsupported for a builtin that the simulator does not know.
+    Raises what `run_module` raises, such as Unsupported for a builtin that the simulator does not know, and UsageError
+    when a module ends the process that runs it, or its replay cannot be written.
     """
     with _pool(jobs) as pool:
         for subject in subjects:
-            yield _verify(subject, pool, AHEAD * jobs, schedules, replay_folder, progress)
+            try:
+                verdict = _verify(subject, pool, AHEAD * jobs, schedules, replay_folder, progress)
+            except BrokenProcessPool as error:
+                raise UsageError(
+                    f"{subject.module}: expected it to return, got a process that ended with it: "
+                    "does it call os._exit, or does memory run out? (--jobs 1 needs the least)"
+                ) from error
+            yield verdict
 
 
 def _verify(
@@ -82,9 +93,8 @@ def _results(pool: Executor, trials: Iterable[Trial], ahead: int) -> Iterator[Tr
 
 
 def _run(trial: Trial) -> TrialResult:
-    """Run a trial in a process of the pool; what the module prints is dropped."""
-    with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
-        result = trial.run()
+    """Run a trial in a process of the pool."""
+    result = trial.run()
     failure = None
     if result.findings:
         made = (trial.schedule, trial.seed, trial.races)
@@ -98,16 +108,15 @@ def _explore(subject: Subject, condition: Condition) -> Explored:
     """Explore the orders of a condition in a process of the pool, up to the first finding."""
     from fusegen.sim.explore.run import explore_module
 
-    with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
-        exploration = explore_module(
-            subject.module,
-            ranks=condition.ranks,
-            cores=condition.cores,
-            shape=condition.shape,
-            launches=condition.launches,
-            target=subject.target,
-            stop_at_finding=True,
-        )
+    exploration = explore_module(
+        subject.module,
+        ranks=condition.ranks,
+        cores=condition.cores,
+        shape=condition.shape,
+        launches=condition.launches,
+        target=subject.target,
+        stop_at_finding=True,
+    )
     failure = None
     if exploration.findings:
         first = exploration.findings[0]
@@ -118,15 +127,29 @@ def _explore(subject: Subject, condition: Condition) -> Explored:
 
 @contextlib.contextmanager
 def _pool(jobs: int) -> Iterator[Executor]:
-    """A pool whose processes know nothing of this one, and end with it; each computes on one thread."""
+    """A pool whose processes know nothing of this one; each computes on one thread.
+
+    They end with this one. Where it is interrupted, or gives up, they end at once, in the middle of a run.
+    """
+    others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), initializer=_start)
     try:
         yield pool
+    except BaseException:
+        for process in set(multiprocessing.active_children()) - others:
+            process.terminate()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 
 
 def _start() -> None:
+    """Prepare a process: the one that began it deals with interrupts, and what modules print goes nowhere."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
+
     import torch
 
     torch.set_num_threads(1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,9 +29,9 @@ class ReplayFile(BaseModel):
 
     format: Literal["fusegen replay 1"] = "fusegen replay 1"
     fusegen: str = __version__
-    kernel: str = Field(pattern=r"^[A-Za-z_]\w*$")
+    kernel: str = Field(pattern=r"^[^/\\\x00]+$", max_length=200)
     ranks: int = Field(ge=1, le=16)
-    cores: int = Field(ge=1)
+    cores: int = Field(ge=1, le=65_535)
     shape: Mapping[str, int]
     launches: int = Field(ge=1)
     seed: int
@@ -75,7 +74,8 @@ class ReplayFile(BaseModel):
 def write_replay(folder: Path, failure: Failure) -> Path:
     """Write the file that reproduces a run with findings, and return its path in `folder`, which is made.
 
-    The name tells kernel, finding and conditions: another run with the same name replaces the file.
+    The name tells kernel, finding and conditions: another run with the same name replaces the file. Raises UsageError
+    where it cannot be written.
     """
     subject, condition = failure.subject, failure.condition
     content = ReplayFile(
@@ -95,23 +95,30 @@ def write_replay(folder: Path, failure: Failure) -> Path:
     )
     sizes = "-".join(f"{axis}{extent}" for axis, extent in condition.shape.items())
     name = f"{subject.name}.{failure.findings[0].kind}.{condition.ranks}x{condition.cores}-{sizes}.json"
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
     partial = path.with_suffix(".partial")
-    partial.write_text(content.model_dump_json() + "\n", encoding="utf-8")
-    partial.replace(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        partial.write_text(content.model_dump_json() + "\n", encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        raise UsageError(
+            f"{path}: expected a folder for the file that reproduces {failure.findings[0].kind}, "
+            f"got {error.strerror} (--replay-dir names another one)"
+        ) from error
     return path
 
 
 def read_replay(path: Path) -> ReplayFile:
     """The content of a replay file. Raises UsageError, which names every field that is wrong, for anything else."""
     try:
-        return ReplayFile.model_validate(json.loads(path.read_text(encoding="utf-8")))
+        return ReplayFile.model_validate_json(path.read_bytes())
     except OSError as error:
         raise UsageError(f"{path}: expected a file that fusegen verify wrote, got {error.strerror}") from error
     except ValidationError as error:
+        invalid = [each["ctx"]["error"] for each in error.errors() if each["type"] == "json_invalid"]
+        if invalid:
+            raise UsageError(f"{path}: expected the JSON that fusegen verify wrote, got {invalid[0]}") from error
         advice = "files of another version may lack it: fusegen verify writes a new one"
         faults = [field_fault(each, file=str(path), kind="replay file", advice=advice) for each in error.errors()]
         raise UsageError("\n".join(map(str, faults))) from error
-    except ValueError as error:
-        raise UsageError(f"{path}: expected the JSON that fusegen verify wrote, got {error}") from error

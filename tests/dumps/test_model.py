@@ -63,6 +63,7 @@ def test_dumps_come_by_rank(tmp_path: Path) -> None:
     ("document", "message"),
     [
         ("{", "expected JSON, got Expecting property name enclosed in double quotes"),
+        ("[" * 100_000, "expected JSON, got maximum recursion depth exceeded"),
         ([], "expected a valid dictionary or instance of Dump, got []"),
         (facts(rounds=None), "rounds: expected a value, got nothing (dumps of older modules lack it: render again)"),
         (facts(more=1), "more: expected a field of a dump, got one that no dump has"),

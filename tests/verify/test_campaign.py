@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fusegen.errors import UsageError
 from fusegen.sim import ReplayMismatch, Unsupported
 from fusegen.verify.campaign import verify
 from fusegen.verify.replay import read_replay
@@ -72,3 +75,51 @@ def test_what_the_simulator_does_not_know_ends_the_verification(tmp_path: Path) 
     path.write_text(CLEAN.read_text(encoding="utf-8").replace("tl.cdiv(S, TILE_S)", "tl.sort(S)", 1), encoding="utf-8")
     with pytest.raises(Unsupported, match=r"tl\.sort|triton\.language\.sort"):
         verified(subject_at(path), folder=tmp_path)
+
+
+def test_a_module_may_have_any_name(unfenced: Subject, tmp_path: Path) -> None:
+    path = tmp_path / "2nd try.v2.py"
+    path.write_bytes(unfenced.module.read_bytes())
+    (bad,) = verified(subject_at(path), folder=tmp_path / "replays")
+    assert bad.conditions[0].replay is not None
+    recorded = read_replay(bad.conditions[0].replay)
+    assert recorded.kernel == "2nd try.v2"
+    assert tuple(map(str, recorded.run().findings)) == recorded.findings
+
+
+def test_a_folder_that_cannot_be_made_is_named(unfenced: Subject, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match=r"file/replays/.*expected a folder .* got Not a directory \(--replay-dir"):
+        verified(unfenced, folder=tmp_path / "file/replays")
+
+
+def test_a_module_that_ends_its_process_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "leaving.py"
+    path.write_text(f"import os\nos._exit(7)\n{CLEAN.read_text(encoding='utf-8')}", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"leaving\.py: expected it to return, got a process that ended with it"):
+        verified(subject_at(path), folder=tmp_path)
+
+
+def test_what_a_module_prints_goes_nowhere(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "printing.py"
+    text = "import os, sys\nprint('one')\nos.write(1, b'two')\nos.system('echo three')\n"
+    path.write_text(text + CLEAN.read_text(encoding="utf-8"), encoding="utf-8")
+    (good,) = verified(subject_at(path), folder=tmp_path, schedules=2, jobs=1)
+    assert good.proved
+    assert capfd.readouterr().out == ""
+
+
+def test_an_interrupt_ends_the_processes_in_the_middle_of_a_run(tmp_path: Path) -> None:
+    path = tmp_path / "endless.py"
+    text = "import os\nwhile os.environ['WORLD_SIZE'] == '2':\n    pass\n"
+    path.write_text(text + CLEAN.read_text(encoding="utf-8"), encoding="utf-8")
+
+    def interrupted(*step: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        verified(subject_at(path), folder=tmp_path, progress=interrupted)
+    deadline = time.monotonic() + 5
+    while multiprocessing.active_children():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)

@@ -72,5 +72,20 @@ def test_no_file_and_no_json(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="expected a file that fusegen verify wrote, got No such file"):
         read_replay(path)
     path.write_text("def", encoding="utf-8")
-    with pytest.raises(UsageError, match="expected the JSON that fusegen verify wrote, got Expecting value"):
+    with pytest.raises(UsageError, match="expected the JSON that fusegen verify wrote, got expected value"):
+        read_replay(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (json.dumps(FIELDS)[:90], "EOF while parsing"),
+        ("[" * 100_000, "recursion limit exceeded"),
+        (json.dumps(FIELDS | {"source": "\ud800"}), "hex escape"),
+    ],
+)
+def test_a_file_that_was_cut_or_edited_is_refused(tmp_path: Path, text: str, fault: str) -> None:
+    path = tmp_path / "replay.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match=f"expected the JSON that fusegen verify wrote, got .*{fault}"):
         read_replay(path)

@@ -102,6 +102,10 @@ class Host:
             f"{builtin}: expected {self.local_rank}, the device of rank {self.rank}, got {index}{advice}"
         )
 
+    def follow(self) -> None:
+        """Park until the current stream can do what the host enqueues now."""
+        self.device.follow(self.stream)
+
     def drain(self) -> None:
         """Park until the current stream is idle."""
         self.device.drain(self.stream)

@@ -90,9 +90,9 @@ class NpuMode(TorchFunctionMode):
             if _names_npu(operand) and ":" in operand:
                 self._hosts.current.check_device(f"torch.{function.__name__}", NpuDevice(operand).index)
         was_on_device = any(map(is_on_device, _tensors(operands)))
-        if was_on_device and not self._hosts.current.stream.is_idle:
+        if was_on_device:
             with self:
-                self._hosts.current.drain()
+                self._hosts.current.follow()
         result_on_device = _result_is_on_device(function, operands, was_on_device)
         on_cpu = {name: _on_cpu(value) for name, value in kwargs.items()}
         if function in (torch.Tensor.cpu, torch.Tensor.to) and result_on_device != was_on_device:
@@ -106,6 +106,9 @@ class NpuMode(TorchFunctionMode):
         if was_on_device:
             written = [kwargs.get("out"), args[0] if args and _is_in_place(function) else None]
             self._tell(args, kwargs, result, written)
+            if _blocks(function, operands, result):
+                with self:
+                    self._hosts.current.drain()
             for tensor in _tensors(written):
                 memory = self._memories.symmetric(tensor)
                 if memory is not None:
@@ -121,6 +124,12 @@ class NpuMode(TorchFunctionMode):
                 is_write = any(tensor is each for each in written)
                 if is_write or tensor.untyped_storage().data_ptr() not in views:
                     self._memories.touch(tensor, is_write=is_write)
+
+
+def _blocks(function: Callable[..., Any], operands: tuple[Any, ...], result: Any) -> bool:
+    """The host waits for the end of an operation: one that brings a value to the host, or a tensor from there."""
+    is_mixed = not all(map(is_on_device, _tensors(operands)))
+    return is_mixed or not (_is_in_place(function) or any(map(is_on_device, _tensors((result,)))))
 
 
 def _is_in_place(function: Callable[..., Any]) -> bool:

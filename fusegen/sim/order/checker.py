@@ -71,6 +71,7 @@ class OrderChecker:
         self._taken: set[FlagSet | TileSent] = set()
         self._launched: dict[Kernel, Clock] = {}
         self._streams: defaultdict[Stream, list[tuple[int, Clock]]] = defaultdict(list)
+        self._workers: dict[Stream, Actor] = {}
         self._ends: defaultdict[Stream, dict[Kernel, Clock]] = defaultdict(dict)
         self._places: dict[Kernel, int] = {}
         self._numbers: dict[Thread, tuple[int, dict[object, int]]] = {}
@@ -273,14 +274,22 @@ class OrderChecker:
         self._threads.of(event.actor).learn(self._finished(event.stream, event.target))
 
     def _touched(self, event: HostTouched) -> None:
-        thread, memory = self._threads.of(event.actor), event.memory
-        thread.learn(self._finished(event.stream))
+        thread, memory = self._threads.of(self._worker(event)), event.memory
+        thread.learn(join(self._threads.of(event.actor).completed(), self._finished(event.stream)))
         self._now = (thread.known,)
         kind: AccessKind = "write" if event.is_write else "read"
         number = self._shadow.number(Made(thread.mark(RETURNED), kind, event.line, memory.name, ()))
         self._shadow.access(memory, event.element_bytes, event.lanes, number, self._now)
         if event.is_write:
             self._slots.touched(thread, event)
+        self._add_to_stream(event.stream, event.stream.submitted, thread.completed())
+
+    def _worker(self, event: HostTouched) -> Actor:
+        """Who does what a host enqueues on a stream. The host itself knows that it is done when it has waited."""
+        worker = self._workers.get(event.stream)
+        if worker is None:
+            worker = self._workers[event.stream] = Actor(event.actor.name)
+        return worker
 
     def _conflict(self, conflict: Conflict) -> None:
         before, now = conflict.before, conflict.now

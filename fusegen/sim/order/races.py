@@ -231,6 +231,8 @@ class Judge:
                     kind, expected, _ = self._double_reset(before, now)
                 else:
                     kind, expected = LostWakeup, "a rank barrier between" if hosts else "a wait for the other's value"
+                    if hosts and before.actor.name.rank == now.actor.name.rank:
+                        expected = "one stream for both, or one that waits for the other"
                 message = f"{where}: {texts[0]}, {texts[1]}, and nothing orders the two: one may erase the other"
                 guide = "2.1" if hosts else "1.3"
         assert now.actor is not None
@@ -255,6 +257,8 @@ class Judge:
         assert before.actor is not None
         assert now.actor is not None
         if _are_siblings(before.actor, now.actor):
+            if before.actor.name.kind == now.actor.name.kind == "AIV":
+                return WrongCore, "sub_vec_id() == 0 around it, or a slot for each of the two vector cores", "1.3"
             return WrongCore, "al.scope(core_mode=...) around it, for the core that does the work", "1.3"
         return DoubleReset, "exactly one core that waits for the slot and resets it", "1.3"
 
