@@ -197,7 +197,7 @@ MUTANTS = [
         "both AIVs signal",
         "gemm_allreduce_mte_signal",
         "WrongCore",
-        "expected al.scope(core_mode=...) around it, for the core that does the work",
+        "expected sub_vec_id() == 0 around it, or a slot for each of the two vector cores",
         (("if sub_vec_id() == 0:", "if sub_vec_id() >= 0:"),),
     ),
     Mutant(
