@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fusegen.errors import Fault, FaultsError, PlanError, UsageError
 from fusegen.plan import KernelPlan, make_plan
 from fusegen.project import Project
+from fusegen.render.entry import kernel_entry
 from fusegen.render.environment import render
 from fusegen.render.files import (
     MANIFEST,
@@ -42,7 +43,7 @@ class BuiltModule:
 
     def rendered(self) -> RenderedModule:
         """The module as the generated folder should have it."""
-        return RenderedModule(self.name, self.text, self.spec.sha256)
+        return RenderedModule(self.name, self.text, self.spec.sha256, kernel_entry(self.plan))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,131 @@
+"""Which core types a module means to execute its distributed calls, read from its text.
+
+A vector kernel has one core type. In a mix kernel `al.scope` says which one it is; outside of scopes both execute a
+call, which is meant only where both must take part: barriers, and questions that change nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from fusegen.vendor.facts import CoreFacts
+from fusegen.vendor.findings import Finding
+from fusegen.vendor.signatures import SIGNATURES, signature_of
+
+FUNCTIONS: Final = {
+    "dl.wait": "aclshmem_wait_{type}",
+    "dl.symm_at": "aclshmem_ptr_{type}",
+    "dl.consume_token": "aclshmem_consume_token_{type}_ptr_1d",
+    "dl.notify": "aclshmem_{type}_p",
+    "dl.rank": "aclshmem_my_pe",
+    "dl.num_ranks": "aclshmem_n_pes",
+    "libshmem_device.putmem": "aclshmem_{type}_putmem",
+    "libshmem_device.fence": "aclshmem_fence",
+    "libshmem_device.barrier_all": "aclshmem_barrier_all",
+    "libshmem_device.barrier_all_vec": "aclshmemx_barrier_all_vec",
+    "libshmem_device.my_pe": "aclshmem_my_pe",
+    "libshmem_device.n_pes": "aclshmem_n_pes",
+}
+"""Calls of the language, and the library's functions that they become."""
+ANYWHERE: Final = ("aclshmem_barrier_all", "aclshmem_my_pe", "aclshmem_n_pes")
+"""Functions that both core types may execute."""
+CORES: Final = {"cube": "AIC", "vector": "AIV"}
+
+
+@dataclass(frozen=True, slots=True)
+class MeantCall:
+    """A distributed call in the text: the library's function, its line, and the core type that it is meant for.
+
+    `core` is empty where no scope says it.
+    """
+
+    function: str
+    line: int
+    core: str
+
+
+def meant_calls(
+    source: str, kernel: str, constants: Mapping[str, int | bool], *, is_mix: bool
+) -> tuple[MeantCall, ...]:
+    """The distributed calls of a kernel in the order in which they are executed first; branches on constants taken."""
+    tree = ast.parse(source)
+    (function,) = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == kernel)
+    return tuple(_calls(function.body, "" if is_mix else "AIV", constants))
+
+
+def memory_line(source: str, kernel: str, memory: str) -> int:
+    """The line that fills a memory: the first tl.dot for L1 and L0C, the first load of a vector core for the UB."""
+    tree = ast.parse(source)
+    (function,) = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == kernel)
+    wanted = "tl.load" if memory == "ub" else "tl.dot"
+    scopes = [node for node in ast.walk(function) if isinstance(node, ast.With) and _core_of(node) == "AIV"]
+    places = scopes if memory == "ub" and scopes else [function]
+    lines = [
+        node.lineno
+        for place in places
+        for node in ast.walk(place)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == wanted
+    ]
+    return min(lines, default=function.lineno)
+
+
+def placement_findings(meant: Sequence[MeantCall], facts: Sequence[CoreFacts]) -> Iterator[Finding]:
+    """Calls that a core function has and should not have, or should have and has not."""
+    executed = {each.core: [_row(call.symbol) for call in each.calls] for each in facts}
+    for call in meant:
+        cores = [core for core, names in executed.items() if call.function in names]
+        if not call.core and call.function not in ANYWHERE and len(cores) > 1:
+            yield Finding(
+                "WrongCore",
+                f"expected one core type to execute {call.function}, got {' and '.join(cores)}",
+                call.line,
+                advice="put it into an al.scope",
+            )
+    for core, names in executed.items():
+        expected = [call.function for call in meant if core in (call.core, call.core or core)]
+        yield from _differences(core, expected, names, meant)
+
+
+def _differences(core: str, expected: list[str], got: list[str], meant: Sequence[MeantCall]) -> Iterator[Finding]:
+    for function in SIGNATURES:
+        wanted, found = expected.count(function), got.count(function)
+        if wanted == found:
+            continue
+        line = next((call.line for call in meant if call.function == function), 0)
+        kind = "WrongCore" if found > wanted else "MissingCall"
+        yield Finding(kind, f"expected {wanted} calls of {function} on {core}, got {found}", line)
+    if sorted(expected) == sorted(got) and expected != got:
+        number = next(index for index, pair in enumerate(zip(expected, got, strict=True)) if pair[0] != pair[1])
+        yield Finding(
+            "WrongOrder", f"expected {expected[number]} as distributed call {number + 1} on {core}, got {got[number]}"
+        )
+
+
+def _row(symbol: str) -> str:
+    found = signature_of(symbol)
+    return found[0] if found else symbol
+
+
+def _calls(nodes: Sequence[ast.AST], core: str, constants: Mapping[str, int | bool]) -> Iterator[MeantCall]:
+    for node in nodes:
+        match node:
+            case ast.With():
+                yield from _calls(node.body, _core_of(node) or core, constants)
+            case ast.If(test=ast.Name(id=name)) if name in constants:
+                yield from _calls(node.body if constants[name] else node.orelse, core, constants)
+            case ast.Call():
+                yield from _calls(list(ast.iter_child_nodes(node)), core, constants)
+                function = FUNCTIONS.get(ast.unparse(node.func))
+                if function is not None:
+                    yield MeantCall(function, node.lineno, core)
+            case _:
+                yield from _calls(list(ast.iter_child_nodes(node)), core, constants)
+
+
+def _core_of(node: ast.With) -> str:
+    match = re.search(r"al\.scope\(core_mode='(\w+)'\)", ast.unparse(node.items[0].context_expr))
+    return CORES.get(match[1], "") if match else ""

@@ -1,0 +1,130 @@
+"""The vendor's programs on this machine: where the wheels have put them, their versions, and how they are run."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from fusegen.errors import FusegenError
+from fusegen.targets import Target
+from fusegen.vendor.mlir import PRINT_GENERIC
+
+WHEELS: Final = ("triton-ascend", "ascendnpu-ir")
+"""Packages of the extra that bring programs. Both are for Linux on x86-64 and are pinned, for the text between them is."""
+NEWEST_PYTHON: Final = (3, 11)
+"""The newest Python that the pinned triton-ascend has a wheel for."""
+INSTALL: Final = "pip install 'fusegen[vendor]', or in a checkout pip install '.[vendor]'"
+
+
+class VendorToolsMissing(FusegenError):
+    """The vendor's wheels are not here. The user recovers by installing the extra, in a Python that has the wheels."""
+
+
+class ToolFailed(FusegenError):
+    """One of the vendor's programs ended with an error that is no finding about the kernel, or crashed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """Paths of the vendor's programs."""
+
+    adapter: Path
+    binaries: Path
+
+    def compiler(self, target: Target) -> Path:
+        """The compiler that knows the target."""
+        return self.binaries / f"bishengir-compile{_twin(target)}"
+
+    def optimizer(self, target: Target) -> Path:
+        """The pass driver that reads what `compiler` writes."""
+        return self.binaries / f"bishengir-opt{_twin(target)}"
+
+    def read_ttir(self, text: str) -> str:
+        """TTIR in generic form."""
+        return run(self.adapter, ["-", *PRINT_GENERIC], text)
+
+    def read_final(self, path: Path, target: Target) -> str:
+        """Final HIVM of a file in generic form."""
+        return run(self.optimizer(target), [str(path), *PRINT_GENERIC])
+
+    def adapt(self, ttir: str, target: Target) -> str:
+        """TTIR as linalg in generic form, by the passes that the vendor's back end runs."""
+        is_950 = target.family == "950"
+        family = f"compile-on-910-95={is_950}"
+        passes = [
+            f"--discrete-mask-access-conversion={family} force-simt-template=False",
+            "--triton-to-annotation",
+            f"--triton-to-unstructure={family} force-simt-template=False",
+            "--triton-to-hivm",
+            "--triton-to-hfusion",
+            "--triton-to-llvm",
+            "--bubble-up-operation",
+            "--triton-to-linalg=global-kernel=false named-ops=True enable-nd2nz-on-vector=False "
+            f"enable-select-analysis={is_950} {family}",
+        ]
+        return run(self.adapter, ["-", *passes, *PRINT_GENERIC], ttir)
+
+
+def find_toolchain() -> Toolchain:
+    """The programs of the installed wheels. Raises VendorToolsMissing, with what to install, where there are none."""
+    triton, compiler = find_spec("triton"), find_spec("ascendnpuir")
+    adapter = _folder(triton.origin if triton else None) / "backends/ascend/triton-adapter-opt"
+    binaries = _folder(compiler.origin if compiler else None) / "bin"
+    missing = [
+        name
+        for name, path in zip(WHEELS, (adapter, binaries / "bishengir-compile"), strict=True)
+        if not path.is_file()
+    ]
+    if missing:
+        raise VendorToolsMissing(_what_to_install(missing))
+    return Toolchain(adapter, binaries)
+
+
+def tool_versions() -> dict[str, str | None]:
+    """Versions of the wheels and of gcc, which runs lowered kernels; None for what is missing."""
+    versions: dict[str, str | None] = {}
+    for name in WHEELS:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            versions[name] = None
+    return versions | {"gcc": gcc_version()}
+
+
+def gcc_version() -> str | None:
+    """Version of gcc; None where there is none."""
+    gcc = shutil.which("gcc")
+    return run(Path(gcc), ["-dumpfullversion"]).strip() if gcc else None
+
+
+def run(program: Path, arguments: Sequence[str], text: str | None = None) -> str:
+    """What the program writes to stdout when it reads `text`. Raises ToolFailed, with the last of its messages."""
+    done = subprocess.run([program, *arguments], input=text, capture_output=True, text=True, check=False)
+    if done.returncode:
+        errors = [line for line in done.stderr.splitlines() if "error:" in line]
+        reason = errors[-1] if errors else done.stderr.strip()[-300:]
+        raise ToolFailed(f"{program.name} ended with status {done.returncode}: {reason}")
+    return done.stdout
+
+
+def _folder(origin: str | None) -> Path:
+    return Path(origin).parent if origin else Path("/nonexistent")
+
+
+def _twin(target: Target) -> str:
+    return "-a5" if target.family == "950" else ""
+
+
+def _what_to_install(missing: Sequence[str]) -> str:
+    what = f"{' and '.join(missing)} {'are' if len(missing) > 1 else 'is'} not installed: this command needs the extra vendor"
+    if sys.version_info[:2] > NEWEST_PYTHON:
+        newest, present = (".".join(map(str, each[:2])) for each in (NEWEST_PYTHON, sys.version_info))
+        return f"{what}, whose triton-ascend has wheels for Python up to {newest}, not {present}: {INSTALL} with Python {newest}"
+    return f"{what}: {INSTALL}"
