@@ -1,6 +1,6 @@
 """From a generated module to findings, on one page.
 
-    front -> bridge -> compile_linalg -> core_facts -> findings, for each way in which the caller's tensors may lie
+front -> bridge -> compile_linalg -> core_facts -> findings, for each way in which the caller's tensors may lie
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ CHECKED: Final = (
     "on-chip memory, double buffering and the split into core functions, by the vendor's compiler",
     "names, operands and core types of distributed calls, by fusegen",
 )
-NOT_CHECKED: Final = ("hivmc, which makes the object file, is not in the wheel", "the grid and the order of memory accesses")
+NOT_CHECKED: Final = (
+    "hivmc, which makes the object file, is not in the wheel",
+    "the grid and the order of memory accesses",
+)
 NOT_CHECKED_950: Final = (
     "the vendor's lowering of distributed operations: this compiler for 950 predates them, so that calls of external "
     "functions stand for those that return something",
@@ -125,7 +128,9 @@ def _variant(
     try:
         bridged = bridge(answer.ttir, device, tools)
     except BridgeRefusal as refusal:
-        finding = Finding("NotBridged", f"{type(refusal).__name__}: {refusal.what}", refusal.line, advice=refusal.advice)
+        finding = Finding(
+            "NotBridged", f"{type(refusal).__name__}: {refusal.what}", refusal.line, advice=refusal.advice
+        )
         return VariantVerdict(variant, (), (), (finding,))
     verdict = compile_linalg(bridged.lowered, device, subject.entry.options, tools)
     cores = core_facts(verdict.final) if verdict.final is not None else ()

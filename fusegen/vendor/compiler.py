@@ -19,7 +19,10 @@ from fusegen.vendor.mlir import Operation, parse_module
 from fusegen.vendor.tools import Toolchain
 
 FINAL: Final = "module.hivm.opt.mlir"
-_OPTIONS: Final = {"multibuffer": "--enable-auto-multi-buffer", "enable_auto_bind_sub_block": "--enable-auto-bind-sub-block"}
+_OPTIONS: Final = {
+    "multibuffer": "--enable-auto-multi-buffer",
+    "enable_auto_bind_sub_block": "--enable-auto-bind-sub-block",
+}
 """Options of a launch, and those of the compiler that the vendor's back end makes of them."""
 _DEFAULTS: Final[Mapping[str, bool]] = {"multibuffer": True, "enable_auto_bind_sub_block": True}
 """Values of these options in a launch that says nothing, on the 910B family; the 950 family has the opposite."""
@@ -72,7 +75,7 @@ def compile_linalg(module: Operation, target: Target, options: Mapping[str, bool
         source, final = Path(folder) / "kernel.mlir", Path(folder) / FINAL
         source.write_text(str(module), encoding="utf-8")
         arguments = [f"--target={target.name}", *_flags(target, options), f"--save-temps={folder}"]
-        command = [tools.compiler(target), source, *arguments, "-o", f"{folder}/kernel.o"]
+        command = [str(tools.compiler(target)), str(source), *arguments, "-o", f"{folder}/kernel.o"]
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
         if not final.is_file():
             return _verdict(None, done.stderr)

@@ -36,7 +36,7 @@ class LibraryCall:
 
 @dataclass(frozen=True, slots=True)
 class BlockSync:
-    """A flag between the core types of an AI core: set or wait, the pipes (who ends, who goes on), the flag's number."""
+    """A flag between core types of an AI core: set or wait, the pipes (who ends, who goes on), its number."""
 
     action: str
     pipes: str

@@ -17,7 +17,7 @@ from fusegen.targets import Target
 from fusegen.vendor.mlir import PRINT_GENERIC
 
 WHEELS: Final = ("triton-ascend", "ascendnpu-ir")
-"""Packages of the extra that bring programs. Both are for Linux on x86-64 and are pinned, for the text between them is."""
+"""Packages of the extra that bring programs, for Linux on x86-64. They are pinned: their output is text to be read."""
 NEWEST_PYTHON: Final = (3, 11)
 """The newest Python that the pinned triton-ascend has a wheel for."""
 INSTALL: Final = "pip install 'fusegen[vendor]', or in a checkout pip install '.[vendor]'"
@@ -78,9 +78,7 @@ def find_toolchain() -> Toolchain:
     adapter = _folder(triton.origin if triton else None) / "backends/ascend/triton-adapter-opt"
     binaries = _folder(compiler.origin if compiler else None) / "bin"
     missing = [
-        name
-        for name, path in zip(WHEELS, (adapter, binaries / "bishengir-compile"), strict=True)
-        if not path.is_file()
+        name for name, path in zip(WHEELS, (adapter, binaries / "bishengir-compile"), strict=True) if not path.is_file()
     ]
     if missing:
         raise VendorToolsMissing(_what_to_install(missing))
@@ -123,8 +121,12 @@ def _twin(target: Target) -> str:
 
 
 def _what_to_install(missing: Sequence[str]) -> str:
-    what = f"{' and '.join(missing)} {'are' if len(missing) > 1 else 'is'} not installed: this command needs the extra vendor"
-    if sys.version_info[:2] > NEWEST_PYTHON:
-        newest, present = (".".join(map(str, each[:2])) for each in (NEWEST_PYTHON, sys.version_info))
-        return f"{what}, whose triton-ascend has wheels for Python up to {newest}, not {present}: {INSTALL} with Python {newest}"
-    return f"{what}: {INSTALL}"
+    verb = "are" if len(missing) > 1 else "is"
+    what = f"{' and '.join(missing)} {verb} not installed: this command needs the extra vendor"
+    present = sys.version_info[:2]
+    if present <= NEWEST_PYTHON:
+        return f"{what}: {INSTALL}"
+    newest = "{}.{}".format(*NEWEST_PYTHON)
+    return (
+        f"{what}, and triton-ascend has no wheel for Python {present[0]}.{present[1]}: {INSTALL} with Python {newest}"
+    )

@@ -69,7 +69,9 @@ def test_an_edited_module_is_told_from_a_stale_one(tmp_path: Path) -> None:
 
 def test_a_changed_spec_that_renders_the_same_makes_the_manifest_stale(tmp_path: Path) -> None:
     write_all(tmp_path)
-    assert problems(tmp_path, {"one": RenderedModule("one", ONE.text, "12", KERNEL), "two": TWO}) == [(MANIFEST, Problem.STALE)]
+    assert problems(tmp_path, {"one": RenderedModule("one", ONE.text, "12", KERNEL), "two": TWO}) == [
+        (MANIFEST, Problem.STALE)
+    ]
 
 
 def test_a_module_without_a_spec_is_an_orphan(tmp_path: Path) -> None:

@@ -3,8 +3,8 @@
     TTIR with markers --lowering--> what the adapter takes --adapter--> linalg with markers
          --raising--> custom operations --scopes--> regions for one core type --family950--> calls, for 950 only
 
-Each step is a function from a module to a module. What a step cannot do faithfully it refuses by name (`refusals`), with
-the line of the generated file.
+Each step is a function from a module to a module. What a step cannot do faithfully it refuses by name (`refusals`),
+with the line of the generated file.
 """
 
 from __future__ import annotations

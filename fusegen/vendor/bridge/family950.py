@@ -108,9 +108,7 @@ def _declaration(symbol: str, types: list[str], result_type: str, is_mix: bool) 
 def _memory_at(op: Operation, address: str, source: str, source_type: str) -> Iterator[Operation]:
     """The memory at an address, as large as that which the pointer was given for."""
     zero, size, place = derived(op.result, "zero"), derived(op.result, "size"), op.location
-    yield Operation(
-        "arith.constant", zero, result_types=("index",), properties={"value": "0 : index"}, location=place
-    )
+    yield Operation("arith.constant", zero, result_types=("index",), properties={"value": "0 : index"}, location=place)
     yield Operation("memref.dim", size, (source, zero), (source_type, "index"), ("index",), location=place)
     yield Operation(
         "hivm.hir.pointer_cast",

@@ -126,7 +126,9 @@ class _Raising:
         )
 
     def _attributes(self, found: Marker, operands: list[str], types: list[str], *, returns: bool) -> dict[str, str]:
-        memory = [str(i) for i, name in enumerate(operands) if name in self.arguments and types[i].startswith("memref<")]
+        memory = [
+            str(i) for i, name in enumerate(operands) if name in self.arguments and types[i].startswith("memref<")
+        ]
         core = CORE_OF.get(found.symbol, BOTH_CORES if self.is_mix else "VECTOR")
         attributes = {key: f"{value} : i32" for key, value in found.attributes.items() if key != ARGUMENT}
         if not returns and not found.symbol.endswith("_p"):

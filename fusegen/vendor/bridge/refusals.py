@@ -1,4 +1,7 @@
-"""What the bridge refuses, by name. The remedy is in the kernel's text, for the vendor's chain cannot do these either."""
+"""What the bridge refuses, by name.
+
+The remedy is in the kernel's text, for the vendor's chain cannot do most of these either.
+"""
 
 from __future__ import annotations
 

@@ -65,9 +65,7 @@ def _symbol(op: Operation) -> str:
     return found.symbol if found is not None else ""
 
 
-def _shared_and_own(
-    inside: Sequence[Operation], after: Sequence[Operation]
-) -> tuple[list[Operation], list[Operation]]:
+def _shared_and_own(inside: Sequence[Operation], after: Sequence[Operation]) -> tuple[list[Operation], list[Operation]]:
     """Definitions that are used after the scope, with all that they are made of, and the rest."""
     wanted = {value for op in after for value in used_values(op)}
     shared: set[str] = set()

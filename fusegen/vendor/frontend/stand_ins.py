@@ -9,12 +9,14 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from triton.language import core, semantic
 from triton.language.core import builtin
 
 from fusegen.vendor.markers import BLOCK_SET, BLOCK_WAIT, LIBRARY, SCOPE_BEGIN, SCOPE_END, SUB_BLOCK, Marker
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 SCOPES: Final = {"cta": 0, "gpu": 1, "sys": 2, "intra_node": 2, "inter_node": 3}
 SEMANTICS: Final = {"relaxed": 1, "acquire": 2, "release": 3, "acq_rel": 4}
@@ -65,7 +67,13 @@ def install() -> None:
             setattr(module, member, function)
 
 
-@builtin
+def primitive(function: Function) -> Function:
+    """A function that the front end calls with its builder."""
+    wrapped: Function = builtin(function)
+    return wrapped
+
+
+@primitive
 def _wait(pointer: Any, count: Any, scope: Any, semantics: Any, waitValue: Any = 1, _builder: Any = None) -> Any:
     element = _element(pointer, "dl.wait")
     value = _tensor(waitValue, _builder).to(pointer.type.element_ty, _builder=_builder)
@@ -74,19 +82,19 @@ def _wait(pointer: Any, count: Any, scope: Any, semantics: Any, waitValue: Any =
     return _emit(f"aclshmem_wait_{element}", [pointer, count, value], core.int32, _builder, **static)
 
 
-@builtin
+@primitive
 def _symm_at(pointer: Any, rank: Any, _builder: Any = None) -> Any:
     element = _element(pointer, "dl.symm_at")
     return _emit(f"aclshmem_ptr_{element}", [pointer, rank], pointer.type, _builder)
 
 
-@builtin
+@primitive
 def _consume_token(value: Any, token: Any, _builder: Any = None) -> Any:
     element = _element(value, "dl.consume_token")
     return _emit(f"aclshmem_consume_token_{element}_ptr_1d", [value, token], value.type, _builder)
 
 
-@builtin
+@primitive
 def _notify(
     pointer: Any,
     rank: Any,
@@ -101,20 +109,20 @@ def _notify(
     return _emit(f"aclshmem_{element}_p", [pointer, value, rank], core.int32, _builder, **static)
 
 
-@builtin
+@primitive
 def _putmem(target: Any, source: Any, size: Any, rank: Any, _builder: Any = None) -> Any:
     element = _element(target, "libshmem_device.putmem")
     return _emit(f"aclshmem_{element}_putmem", [target, source, size, rank], core.int32, _builder)
 
 
-@builtin
+@primitive
 def _scope_begin(core_mode: Any, _builder: Any = None) -> Any:
     modes = {"cube": "CUBE", "vector": "VECTOR"}
     return _emit(SCOPE_BEGIN, [0], core.int32, _builder, core=_one_of(modes, core_mode))
 
 
 def _block_sync(symbol: str) -> Callable[..., Any]:
-    @builtin
+    @primitive
     def block_sync(sender: Any, receiver: Any, event: Any, _builder: Any = None) -> Any:
         modes = {"cube": "CUBE", "vector": "VECTOR"}
         static = {
@@ -128,7 +136,7 @@ def _block_sync(symbol: str) -> Callable[..., Any]:
 
 
 def _nullary(symbol: str) -> Callable[..., Any]:
-    @builtin
+    @primitive
     def nullary(_builder: Any = None) -> Any:
         return _emit(symbol, [0], core.int32, _builder)
 
@@ -153,7 +161,7 @@ def _element(pointer: Any, function: str) -> str:
         kind = pointer.type if isinstance(pointer, core.tensor) else type(pointer).__name__
         raise ValueError(f"{function}: expected a pointer to one element, got {kind}")
     name = pointer.type.element_ty.name
-    return ELEMENTS.get(name, name)
+    return str(ELEMENTS.get(name, name))
 
 
 def _one_of(values: dict[str, Any], word: Any) -> Any:

@@ -55,7 +55,7 @@ def _refusal(function: Any, error: CompilationError) -> dict[str, Any]:
 
 
 def _kernel(path: str, kernel: str) -> Any:
-    """The jit function of that name, from the kernel half of the module alone: the host half needs torch and devices."""
+    """The jit function of that name, from the kernel half of the module: the other half needs torch and devices."""
     text = Path(path).read_text(encoding="utf-8")
     tree = ast.parse(text, path)
     tree.body = [node for node in tree.body if _belongs_to_kernel(node)]
@@ -82,7 +82,7 @@ def _belongs_to_kernel(node: ast.stmt) -> bool:
 
 def _scopes_as_calls(function: Any) -> ast.Module:
     """The source of a function as the front end wants to visit it; nodes keep their lines."""
-    tree = ast.parse(function.src)
+    tree: ast.Module = ast.parse(function.src)
     tree.body = [_Scopes().visit(tree.body[0])]
     return tree
 
