@@ -13,7 +13,7 @@ from fusegen.sim.findings import Finding
 from fusegen.sim.order.proof import Proof
 from fusegen.verify import campaign
 from fusegen.verify.trials import PROVING, Condition, Subject, Trial
-from fusegen.verify.verdicts import ConditionVerdict, SubjectVerdict, TrialResult
+from fusegen.verify.verdicts import ConditionVerdict, Failure, SubjectVerdict, TrialResult
 from tests.commands import fusegen_, refused
 
 PROVED = Proof(True, (), 1, 2, 3)
@@ -41,9 +41,11 @@ class Campaign:
     def _verdict(self, subject: Subject, place: int) -> ConditionVerdict:
         verdict = ConditionVerdict(subject.conditions[place])
         trial = Trial(subject, place, PROVING, 0, races=True)
-        verdict.add(TrialResult(trial, self.findings, self.proof, 0.0, (1, 2), 0.5))
+        failure = None
         if self.findings:
+            failure = Failure(subject, trial.condition, PROVING, 0, True, self.findings, (1, 2))
             verdict.replay = Path("replays/file.json")
+        verdict.add(TrialResult(trial, failure, self.proof, 0.0, 0.5))
         return verdict
 
 
@@ -138,7 +140,8 @@ def test_a_module_by_its_path_needs_its_size(pool: Campaign, tmp_path: Path) -> 
     )
     options = ["--ranks", "2", "--cores", "3", "--shape", "M=4"]
     assert fusegen_("verify", str(module), *options).exit_code == 0
-    assert pool.subjects[0] == Subject("mine", module, None, (Condition(2, 3, (("M", 4),), 1),))
+    own = (Condition(2, 3, (("M", 4),), 1),)
+    assert pool.subjects[0] == Subject("mine", module, None, own, tiny=own)
 
 
 def test_what_the_launcher_would_refuse_is_refused(pool: Campaign) -> None:

@@ -13,12 +13,14 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from fusegen.cli.values import Outcome
     from fusegen.doctor import Diagnosis
     from fusegen.project import Project
     from fusegen.sim import RunResult
     from fusegen.spec import LoadedSpec
-    from fusegen.verify.verdicts import ConditionVerdict, SubjectVerdict
+    from fusegen.verify.verdicts import ConditionVerdict, Explored, Failure, SubjectVerdict
 
 _LEAST_WIDTH: Final = 125
 _PLAIN_WIDTH: Final = 140
@@ -188,7 +190,7 @@ def print_verdicts(verdicts: Sequence[SubjectVerdict], seconds: float) -> None:
         for each in verdict.conditions:
             _print_condition(out, verdict.subject.name, each)
         for explored in verdict.explored:
-            out.print(f"\n{escape(verdict.subject.name)}: {escape(str(explored))}", soft_wrap=True)
+            _print_explored(out, verdict.subject.name, explored)
     schedules = sum(verdict.schedules for verdict in verdicts)
     out.print(f"\n{schedules:,} schedules in {seconds:.1f} s")
 
@@ -196,16 +198,26 @@ def print_verdicts(verdicts: Sequence[SubjectVerdict], seconds: float) -> None:
 def _print_condition(out: Console, name: str, verdict: ConditionVerdict) -> None:
     where = f"{escape(name)} ({escape(str(verdict.condition))})"
     if verdict.failed is not None:
-        trial = verdict.failed.trial
-        for finding in verdict.failed.findings:
-            out.print(f"\n{where}: {escape(str(finding))}", soft_wrap=True)
-        how = f"{trial.schedule}, seed {trial.seed}: fusegen run --replay {verdict.replay}"
-        out.print(escape(how), soft_wrap=True)
+        _print_failure(out, where, verdict.failed, verdict.replay)
     elif not verdict.proved:
         out.print(f"\n{where}: {escape(str(verdict.proof))}", soft_wrap=True)
 
 
+def _print_explored(out: Console, name: str, explored: Explored) -> None:
+    where = f"{escape(name)} ({escape(str(explored.condition))})"
+    out.print(f"\n{where}: {escape(str(explored))}", soft_wrap=True)
+    if explored.failed is not None:
+        _print_failure(out, where, explored.failed, explored.replay)
+
+
+def _print_failure(out: Console, where: str, failure: Failure, replay: Path | None) -> None:
+    for finding in failure.findings:
+        out.print(f"\n{where}: {escape(str(finding))}", soft_wrap=True)
+    out.print(escape(f"{failure.schedule}, seed {failure.seed}: fusegen run --replay {replay}"), soft_wrap=True)
+
+
 def _judgement(verdict: SubjectVerdict) -> str:
     if not verdict.ok:
-        return f"[red]findings at {sum(not each.ok for each in verdict.conditions)} points[/]"
+        count = len(verdict.failures)
+        return f"[red]findings at {count} point{'s' if count > 1 else ''}[/]"
     return "[green]ok, proved[/]" if verdict.proved else "[green]ok[/], tested"

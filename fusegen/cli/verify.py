@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 SCHEDULES: Final = 48
 """Schedules of each spec, if not told otherwise."""
 
+LAUNCHES: Final = 2
+"""Launches of a kernel whose orders are explored: one meets what another has left."""
+
 
 @click.command()
 @click.argument("specs", nargs=-1, metavar="[SPEC ...]")
@@ -92,12 +95,9 @@ def verify(
         opened = [stack.enter_context(open_subject(name, project, overrides)) for name in names]
         subjects = [_to_verify(each, given) for each in opened]
         progress = stack.enter_context(report.verification_bar(len(subjects)))
-        verdicts = []
-        found = verify_all(
-            subjects, schedules=schedules, jobs=jobs or os.cpu_count() or 1, replay_folder=replay_dir, progress=progress
-        )
-        for verdict in found:
-            verdicts.append(verdict)
+        jobs = jobs or os.cpu_count() or 1
+        found = verify_all(subjects, schedules=schedules, jobs=jobs, replay_folder=replay_dir, progress=progress)
+        verdicts = list(found)
     seconds = time.perf_counter() - started
     if as_json:
         echo_json(
@@ -116,15 +116,22 @@ def verify(
 
 def _to_verify(opened: RunSubject, given: dict[str, Any]) -> Subject:
     """The module with its conditions: those of its spec, as far as the options leave them as they are."""
+    from fusegen.plan import make_plan
+    from fusegen.plan.small import small_conditions
+
     if opened.loaded is None:
         size = size_without_spec(**given)
-        return Subject(opened.name, opened.module, None, (_condition(size),))
+        return Subject(opened.name, opened.module, None, (_condition(size),), (_condition(size),))
     spec = opened.loaded.spec
     sizes = list(_sizes(spec, given))
     for size in sizes:
         refuse_impossible(opened.plan, size, core_unit_of(opened.module))
     conditions = dict.fromkeys(map(_condition, sizes))
-    return Subject(opened.name, opened.module, spec.target, tuple(conditions))
+    plan = opened.plan or make_plan(opened.name, spec)
+    tiny = tuple(
+        Condition(each.ranks, each.cores, tuple(each.shape.items()), LAUNCHES) for each in small_conditions(plan)
+    )
+    return Subject(opened.name, opened.module, spec.target, tuple(conditions), tiny)
 
 
 def _sizes(spec: KernelSpec, given: dict[str, Any]) -> Iterator[Size]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import multiprocessing
 import os
 from collections import deque
@@ -12,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from fusegen.verify.replay import write_replay
-from fusegen.verify.trials import Subject, Trial, further_trials, proving_trials
-from fusegen.verify.verdicts import ConditionVerdict, SubjectVerdict, TrialResult
+from fusegen.verify.trials import Condition, Subject, Trial, further_trials, proving_trials
+from fusegen.verify.verdicts import ConditionVerdict, Explored, Failure, SubjectVerdict, TrialResult
 
 AHEAD: Final = 3
 """Trials under way or waiting, for each process of the pool."""
@@ -59,10 +60,14 @@ def _verify(
 
     settle(proving_trials(subject))
     settle(further_trials(subject, schedules, settled=[verdict.proved for verdict in verdicts]))
-    for verdict in verdicts:
-        if verdict.failed is not None:
-            verdict.replay = write_replay(replay_folder, verdict.failed)
-    return SubjectVerdict(subject, verdicts)
+    explored: tuple[Explored, ...] = ()
+    if all(verdict.ok for verdict in verdicts) and not all(verdict.proved for verdict in verdicts):
+        explored = tuple(pool.map(_explore, itertools.repeat(subject), subject.tiny))
+    judged: tuple[ConditionVerdict | Explored, ...] = (*verdicts, *explored)
+    for each in judged:
+        if each.failed is not None:
+            each.replay = write_replay(replay_folder, each.failed)
+    return SubjectVerdict(subject, verdicts, explored)
 
 
 def _results(pool: Executor, trials: Iterable[Trial], ahead: int) -> Iterator[TrialResult]:
@@ -80,8 +85,33 @@ def _run(trial: Trial) -> TrialResult:
     """Run a trial in a process of the pool; what the module prints is dropped."""
     with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
         result = trial.run()
-    picks = result.schedule if result.findings else None
-    return TrialResult(trial, result.findings, result.proof, result.max_abs_err, picks, result.wall_s)
+    failure = None
+    if result.findings:
+        made = (trial.schedule, trial.seed, trial.races)
+        failure = Failure(trial.subject, trial.condition, *made, result.findings, result.schedule or ())
+    return TrialResult(trial, failure, result.proof, result.max_abs_err, result.wall_s)
+
+
+def _explore(subject: Subject, condition: Condition) -> Explored:
+    """Explore the orders of a condition in a process of the pool, up to the first finding."""
+    from fusegen.sim.explore import explore_module
+
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
+        exploration = explore_module(
+            subject.module,
+            ranks=condition.ranks,
+            cores=condition.cores,
+            shape=condition.shape,
+            launches=condition.launches,
+            target=subject.target,
+            stop_at_finding=True,
+        )
+    failure = None
+    if exploration.findings:
+        first = exploration.findings[0]
+        alike = tuple(shown.finding for shown in exploration.findings if shown.schedule == first.schedule)
+        failure = Failure(subject, condition, "explored", 0, True, alike, first.schedule)
+    return Explored(condition, exploration.runs, exploration.complete, exploration.orders, failure)
 
 
 @contextlib.contextmanager

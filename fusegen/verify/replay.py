@@ -12,12 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fusegen import __version__
 from fusegen.errors import UsageError
-from fusegen.sim.schedule import ScheduleName
 from fusegen.verify.trials import Condition
 
 if TYPE_CHECKING:
     from fusegen.sim import RunResult
-    from fusegen.verify.verdicts import TrialResult
+    from fusegen.verify.verdicts import Failure
 
 
 class ReplayFile(BaseModel):
@@ -39,7 +38,7 @@ class ReplayFile(BaseModel):
     seed: int
     target: str | None
     races: bool
-    schedule: ScheduleName
+    schedule: str
     late_stores: bool
     findings: tuple[str, ...]
     picks: tuple[int, ...]
@@ -73,30 +72,29 @@ class ReplayFile(BaseModel):
             )
 
 
-def write_replay(folder: Path, failed: TrialResult) -> Path:
+def write_replay(folder: Path, failure: Failure) -> Path:
     """Write the file that reproduces a run with findings, and return its path in `folder`, which is made.
 
     The name tells kernel, finding and conditions: another run with the same name replaces the file.
     """
-    trial, condition = failed.trial, failed.trial.condition
-    assert failed.picks is not None
+    subject, condition = failure.subject, failure.condition
     content = ReplayFile(
-        kernel=trial.subject.name,
+        kernel=subject.name,
         ranks=condition.ranks,
         cores=condition.cores,
         shape=condition.shape,
         launches=condition.launches,
-        seed=trial.seed,
-        target=trial.subject.target,
-        races=trial.races,
-        schedule=trial.schedule,
-        late_stores=trial.schedule == "late-stores",
-        findings=tuple(map(str, failed.findings)),
-        picks=failed.picks,
-        source=trial.subject.module.read_text(encoding="utf-8"),
+        seed=failure.seed,
+        target=subject.target,
+        races=failure.races,
+        schedule=failure.schedule,
+        late_stores=failure.schedule == "late-stores",
+        findings=tuple(map(str, failure.findings)),
+        picks=failure.picks,
+        source=subject.module.read_text(encoding="utf-8"),
     )
     sizes = "-".join(f"{axis}{extent}" for axis, extent in condition.shape.items())
-    name = f"{trial.subject.name}.{failed.findings[0].kind}.{condition.ranks}x{condition.cores}-{sizes}.json"
+    name = f"{subject.name}.{failure.findings[0].kind}.{condition.ranks}x{condition.cores}-{sizes}.json"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
     partial = path.with_suffix(".partial")

@@ -6,42 +6,66 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from fusegen.verify.trials import Condition, Subject, Trial
 
 if TYPE_CHECKING:
     from fusegen.sim.findings import Finding
     from fusegen.sim.order.proof import Proof
+    from fusegen.sim.schedule import ScheduleName
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A run with findings and what repeats it: `picks` are those of the schedule that ran."""
+
+    subject: Subject
+    condition: Condition
+    schedule: ScheduleName | Literal["explored"]
+    seed: int
+    races: bool
+    findings: tuple[Finding, ...]
+    picks: tuple[int, ...]
+
+    def to_json(self, replay: Path | None) -> list[dict[str, Any]]:
+        """Each finding with the schedule under which it came, and the file that reproduces it."""
+        shown = {"schedule": self.schedule, "seed": self.seed, "replay": None if replay is None else str(replay)}
+        return [finding.to_json() | shown for finding in self.findings]
 
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
     """The outcome of a trial, as a process of the pool returns it.
 
-    `picks` is the schedule that ran, where there are findings. The error is the largest over ranks, None where a rank
-    did not finish. `seconds` are those of the run.
+    The error is the largest over ranks, None where a rank did not finish. `seconds` are those of the run.
     """
 
     trial: Trial
-    findings: tuple[Finding, ...]
+    failure: Failure | None
     proof: Proof | None
     max_abs_err: float | None
-    picks: tuple[int, ...] | None
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Explored:
     """All interleavings of a condition at small bounds: how many runs that took, and whether it came to an end.
 
-    `orders` is the number of different orders of writes and waits of slots that were seen.
+    `orders` is the number of different orders of writes and waits of slots that were seen. `failed` is the first run
+    with findings, with which exploring ends; `replay` is the file that reproduces it.
     """
 
     condition: Condition
     runs: int
     complete: bool
     orders: int
+    failed: Failure | None
+    replay: Path | None = None
+
+    def __str__(self) -> str:
+        extent = "all orders" if self.complete else "some orders, not all"
+        return f"explored {extent} of its signals in {self.runs:,} runs, {self.orders:,} of them different"
 
     def to_json(self) -> dict[str, Any]:
         """The exploration as plain data."""
@@ -50,6 +74,7 @@ class Explored:
             "runs": self.runs,
             "complete": self.complete,
             "orders": self.orders,
+            "findings": [] if self.failed is None else self.failed.to_json(self.replay),
         }
 
 
@@ -64,7 +89,7 @@ class ConditionVerdict:
     condition: Condition
     proof: Proof | None = None
     schedules: Counter[str] = field(default_factory=Counter)
-    failed: TrialResult | None = None
+    failed: Failure | None = None
     replay: Path | None = None
     max_abs_err: float = 0.0
     seconds: float = 0.0
@@ -78,8 +103,7 @@ class ConditionVerdict:
         self.proof = self.proof or result.proof
         if result.max_abs_err is not None:
             self.max_abs_err = max(self.max_abs_err, result.max_abs_err)
-        if result.findings:
-            self.failed = result
+        self.failed = result.failure
 
     @property
     def ok(self) -> bool:
@@ -92,12 +116,7 @@ class ConditionVerdict:
         return self.ok and self.proof is not None and self.proof.proved
 
     def to_json(self) -> dict[str, Any]:
-        """The verdict as plain data; each finding says under which schedule it came, and what reproduces it."""
-        findings: list[dict[str, Any]] = []
-        if self.failed is not None:
-            trial = self.failed.trial
-            shown = {"schedule": trial.schedule, "seed": trial.seed, "replay": self.replay and str(self.replay)}
-            findings = [finding.to_json() | shown for finding in self.failed.findings]
+        """The verdict as plain data."""
         return {
             **_condition_json(self.condition),
             "ok": self.ok,
@@ -105,17 +124,14 @@ class ConditionVerdict:
             "proof": None if self.proof is None else str(self.proof),
             "schedules": dict(self.schedules),
             "max_abs_err": self.max_abs_err if math.isfinite(self.max_abs_err) else None,
-            "findings": findings,
+            "findings": [] if self.failed is None else self.failed.to_json(self.replay),
             "seconds": round(self.seconds, 3),
         }
 
 
 @dataclass(frozen=True, slots=True)
 class SubjectVerdict:
-    """A module under all its conditions; `explored` has its interleavings at small bounds, where a proof is missing.
-
-    `exploring` are the failed runs that these interleavings showed.
-    """
+    """A module under all its conditions; `explored` has its interleavings at small bounds, where a proof is missing."""
 
     subject: Subject
     conditions: tuple[ConditionVerdict, ...]
@@ -124,7 +140,13 @@ class SubjectVerdict:
     @property
     def ok(self) -> bool:
         """Nothing was found."""
-        return all(verdict.ok for verdict in self.conditions)
+        return not self.failures
+
+    @property
+    def failures(self) -> list[Failure]:
+        """The runs with findings, the first of each condition."""
+        judged: tuple[ConditionVerdict | Explored, ...] = (*self.conditions, *self.explored)
+        return [each.failed for each in judged if each.failed is not None]
 
     @property
     def proved(self) -> bool:
