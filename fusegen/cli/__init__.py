@@ -8,6 +8,7 @@ import click
 
 from fusegen import __version__
 from fusegen.cli.base import FusegenGroup
+from fusegen.cli.compile import compile_command
 from fusegen.cli.explain import explain
 from fusegen.cli.generated import check, render
 from fusegen.cli.run import run
@@ -27,7 +28,7 @@ def cli() -> None:
     """
 
 
-for _command in (list_specs, new, schema, doctor, explain, render, check, run, verify):
+for _command in (list_specs, new, schema, doctor, explain, render, check, run, verify, compile_command):
     cli.add_command(_command)
 
 

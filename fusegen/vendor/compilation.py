@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from fusegen.targets import Target, target
-from fusegen.vendor.bridge import bridge
+from fusegen.vendor.bridge import Bridged, bridge
 from fusegen.vendor.bridge.refusals import BridgeRefusal
 from fusegen.vendor.compiler import CompilerVerdict, Overflow, compile_linalg
 from fusegen.vendor.entry import KernelEntry
@@ -49,6 +49,15 @@ class Subject:
     entry: KernelEntry
     target: str
     planner: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BridgedVariant:
+    """One variant in front of the compiler, or the finding that stopped it."""
+
+    variant: Mapping[str, int | bool]
+    bridged: Bridged | None
+    finding: Finding | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,35 +116,38 @@ def not_checked(device: Target) -> tuple[str, ...]:
     return NOT_CHECKED + (NOT_CHECKED_950 if device.family == "950" else ())
 
 
+def bridge_subject(subject: Subject, tools: Toolchain) -> Iterator[BridgedVariant]:
+    """Every variant through the front end and the bridge."""
+    answers = front(subject.module, subject.entry, subject.target)
+    for variant, answer in zip(subject.entry.variants, answers, strict=True):
+        yield BridgedVariant(variant, *_bridged(answer, target(subject.target), tools))
+
+
 def compile_subject(subject: Subject) -> Compilation:
     """Compile every variant. Raises VendorToolsMissing without the wheels, ToolFailed when a tool crashes."""
     tools = find_toolchain()
     text = subject.module.read_text(encoding="utf-8")
-    answers = front(subject.module, subject.entry, subject.target)
-    variants = tuple(
-        _located(_variant(subject, text, variant, answer, tools), text)
-        for variant, answer in zip(subject.entry.variants, answers, strict=True)
-    )
+    variants = tuple(_located(_compiled(subject, text, each, tools), text) for each in bridge_subject(subject, tools))
     return Compilation(subject, hashlib.sha256(text.encode()).hexdigest(), variants)
 
 
-def _variant(
-    subject: Subject, text: str, variant: Mapping[str, int | bool], answer: FrontVerdict, tools: Toolchain
-) -> VariantVerdict:
+def _bridged(answer: FrontVerdict, device: Target, tools: Toolchain) -> tuple[Bridged | None, Finding | None]:
     if answer.ttir is None:
-        return VariantVerdict(variant, (), (), (Finding("CompilationError", answer.message, answer.line),))
-    device = target(subject.target)
+        return None, Finding("CompilationError", answer.message, answer.line)
     try:
-        bridged = bridge(answer.ttir, device, tools)
+        return bridge(answer.ttir, device, tools), None
     except BridgeRefusal as refusal:
-        finding = Finding(
-            "NotBridged", f"{type(refusal).__name__}: {refusal.what}", refusal.line, advice=refusal.advice
-        )
-        return VariantVerdict(variant, (), (), (finding,))
-    verdict = compile_linalg(bridged.lowered, device, subject.entry.options, tools)
+        what = f"{type(refusal).__name__}: {refusal.what}"
+        return None, Finding("NotBridged", what, refusal.line, advice=refusal.advice)
+
+
+def _compiled(subject: Subject, text: str, each: BridgedVariant, tools: Toolchain) -> VariantVerdict:
+    if each.bridged is None:
+        return VariantVerdict(each.variant, (), (), (each.finding,) if each.finding else ())
+    verdict = compile_linalg(each.bridged.lowered, target(subject.target), subject.entry.options, tools)
     cores = core_facts(verdict.final) if verdict.final is not None else ()
-    findings = (*_compiler_findings(subject, text, verdict), *_fact_findings(subject.entry, text, variant, cores))
-    return VariantVerdict(variant, cores, verdict.notes, findings)
+    findings = (*_compiler_findings(subject, text, verdict), *_fact_findings(subject.entry, text, each.variant, cores))
+    return VariantVerdict(each.variant, cores, verdict.notes, findings)
 
 
 def _compiler_findings(subject: Subject, text: str, verdict: CompilerVerdict) -> Iterator[Finding]:

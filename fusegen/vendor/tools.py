@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -85,21 +84,9 @@ def find_toolchain() -> Toolchain:
     return Toolchain(adapter, binaries)
 
 
-def tool_versions() -> dict[str, str | None]:
-    """Versions of the wheels and of gcc, which runs lowered kernels; None for what is missing."""
-    versions: dict[str, str | None] = {}
-    for name in WHEELS:
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            versions[name] = None
-    return versions | {"gcc": gcc_version()}
-
-
-def gcc_version() -> str | None:
-    """Version of gcc; None where there is none."""
-    gcc = shutil.which("gcc")
-    return run(Path(gcc), ["-dumpfullversion"]).strip() if gcc else None
+def tool_versions() -> dict[str, str]:
+    """Versions of the installed wheels."""
+    return {name: version(name) for name in WHEELS}
 
 
 def run(program: Path, arguments: Sequence[str], text: str | None = None) -> str:

@@ -15,8 +15,7 @@ KIB = 1024
 
 
 def spec_faults(plan: KernelPlan) -> Iterator[Fault]:
-    """Every fault, each with the field to change."""
-    yield from _memory_faults(plan)
+    """Every fault but those of on-chip memory, each with the field to change."""
     yield from _split_faults(plan)
     yield from _offset_faults(plan)
 
@@ -64,7 +63,7 @@ def _split_faults(plan: KernelPlan) -> Iterator[Fault]:
             yield fault
 
 
-def _memory_faults(plan: KernelPlan) -> Iterator[Fault]:
+def memory_faults(plan: KernelPlan) -> Iterator[Fault]:
     """Each stage has its tiles twice where it streams them: the next load overlaps the present work (guide 1.1)."""
     found: dict[str, Fault] = {}
     for stage in plan.stages:
