@@ -71,7 +71,7 @@ def plan_spec(spec: LoadedSpec, *, memory_check: bool = True) -> KernelPlan:
 
 
 def build(spec: LoadedSpec, project: Project, *, memory_check: bool = True) -> BuiltModule:
-    """Plan and render one spec; nothing is written. Without `memory_check` its tiles may be too large for the device."""
+    """Plan and render one spec; nothing is written. Without `memory_check` tiles may be too large for the device."""
     plan = plan_spec(spec, memory_check=memory_check)
     return BuiltModule(spec, plan, render(plan, project.templates))
 

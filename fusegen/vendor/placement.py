@@ -76,33 +76,35 @@ def memory_line(source: str, kernel: str, memory: str) -> int:
 def placement_findings(meant: Sequence[MeantCall], facts: Sequence[CoreFacts]) -> Iterator[Finding]:
     """Calls that a core function has and should not have, or should have and has not."""
     executed = {each.core: [_row(call.symbol) for call in each.calls] for each in facts}
-    for call in meant:
-        cores = [core for core, names in executed.items() if call.function in names]
-        if not call.core and call.function not in ANYWHERE and len(cores) > 1:
-            yield Finding(
-                "WrongCore",
-                f"expected one core type to execute {call.function}, got {' and '.join(cores)}",
-                call.line,
-                advice="put it into an al.scope",
-            )
-    for core, names in executed.items():
-        expected = [call.function for call in meant if core in (call.core, call.core or core)]
-        yield from _differences(core, expected, names, meant)
+    unclear = [call for call in meant if not call.core and call.function not in ANYWHERE]
+    for call in unclear:
+        cores = [core for core, functions in executed.items() if call.function in functions]
+        if len(cores) > 1:
+            message = f"expected one core type to execute {_spoken(call.function)}, got {' and '.join(cores)}"
+            yield Finding("WrongCore", message, call.line, advice="put it into an al.scope")
+    skipped = {call.function for call in unclear}
+    for core, functions in executed.items():
+        expected = [call.function for call in meant if call.core in (core, "") and call.function not in skipped]
+        yield from _differences(core, expected, [each for each in functions if each not in skipped], meant)
 
 
 def _differences(core: str, expected: list[str], got: list[str], meant: Sequence[MeantCall]) -> Iterator[Finding]:
     for function in SIGNATURES:
         wanted, found = expected.count(function), got.count(function)
-        if wanted == found:
-            continue
-        line = next((call.line for call in meant if call.function == function), 0)
-        kind = "WrongCore" if found > wanted else "MissingCall"
-        yield Finding(kind, f"expected {wanted} calls of {function} on {core}, got {found}", line)
-    if sorted(expected) == sorted(got) and expected != got:
-        number = next(index for index, pair in enumerate(zip(expected, got, strict=True)) if pair[0] != pair[1])
-        yield Finding(
-            "WrongOrder", f"expected {expected[number]} as distributed call {number + 1} on {core}, got {got[number]}"
-        )
+        if wanted != found:
+            line = next((call.line for call in meant if call.function == function), 0)
+            kind = "WrongCore" if found > wanted else "MissingCall"
+            yield Finding(kind, f"expected {wanted} calls of {_spoken(function)} on {core}, got {found}", line)
+    for number, (wanted_function, function) in enumerate(zip(expected, got, strict=False), start=1):
+        if wanted_function != function and sorted(expected) == sorted(got):
+            what = f"expected {_spoken(wanted_function)} as call {number} on {core}, got {_spoken(function)}"
+            yield Finding("WrongOrder", what)
+            return
+
+
+def _spoken(function: str) -> str:
+    """The language's name of a library function, as the module has it."""
+    return next(spoken for spoken, library in FUNCTIONS.items() if library == function)
 
 
 def _row(symbol: str) -> str:

@@ -156,7 +156,7 @@ def test_communication_tiles_of_an_ordered_sum() -> None:
     changes = {"tile": {"m": 128, "n": 256, "k": 64}, "comm_tile": {"rows": 64, "columns": 256}}
     assert faults("gemm_allreduce", **changes) == [
         "comm_tile.rows: expected the float32 sum and the tiles to add in the 192 KiB unified buffer of Ascend910B3, "
-        "got 64 x 256, 24 bytes each: 384 KiB (with comm_tile.columns 256, comm_tile.rows can be at most 32)"
+        "got 64 x 256, 16 bytes each: 256 KiB (with comm_tile.columns 256, comm_tile.rows can be at most 32)"
     ]
     changes["comm_tile"]["rows"] = 32
     plan_for("gemm_allreduce", **changes)

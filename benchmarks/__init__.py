@@ -1,0 +1,1 @@
+"""Measured comparisons, run by hand: `python -m benchmarks.NAME`."""
