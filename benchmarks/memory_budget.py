@@ -81,7 +81,9 @@ def _gemm_lines(common: tuple[str, ...], depth: int) -> Iterator[Line]:
     for bias in ("true", "false"):
         changes = (*small, f"bias={bias}", "comm_tile.columns=128")
         yield Line("gemm_reduce_scatter_mte_signal", changes, "comm_tile.rows", (32, 64, 128))
-    yield Line("allgather_gemm_mte_signal", (*small, "comm_tile.columns=256"), "comm_tile.rows", (64, 128))
+    for columns in (256, 1024):
+        changes = (*small, f"comm_tile.columns={columns}")
+        yield Line("allgather_gemm_mte_signal", changes, "comm_tile.rows", (16, 32, 64, 128))
     for bias in ("true", "false"):
         base = (*common, f"bias={bias}")
         shallow = (*base, "tile.m=128", f"tile.k={depth}")

@@ -12,6 +12,7 @@ from triton._C.libtriton import ir
 from triton.backends.ascend.compiler import AscendBackend, make_ttir
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
+from triton.compiler.code_generator import get_jit_fn_file_line
 from triton.compiler.errors import CompilationError
 from triton.runtime.jit import JITFunction
 
@@ -45,13 +46,14 @@ def _answer(function: Any, target: str, signature: dict[str, str], constants: di
 
 
 def _refusal(function: Any, error: CompilationError) -> dict[str, Any]:
-    """The innermost error with a place: that of a called function has its own source."""
-    inner: CompilationError = error
-    while isinstance(inner.__cause__, CompilationError):
+    """The line of the kernel, and the reason of the innermost error: one in a called function has its own source."""
+    inner: BaseException = error
+    while isinstance(inner, CompilationError) and inner.__cause__ is not None:
         inner = inner.__cause__
-    line = function.starting_line_number + error.node.lineno - 1 if hasattr(error.node, "lineno") else 0
-    reason = inner.error_message or (repr(inner.__cause__) if inner.__cause__ else str(inner))
-    return {"line": line, "message": reason}
+    reason = inner.error_message if isinstance(inner, CompilationError) else str(inner)
+    _, first = get_jit_fn_file_line(function)
+    line = first + error.node.lineno - 1 if hasattr(error.node, "lineno") else 0
+    return {"line": line, "message": reason or type(inner).__name__}
 
 
 def _kernel(path: str, kernel: str) -> Any:
