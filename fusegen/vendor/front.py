@@ -31,7 +31,8 @@ def front(module: Path, entry: KernelEntry, target: str) -> tuple[FrontVerdict, 
     command = [sys.executable, "-m", "fusegen.vendor.frontend"]
     done = subprocess.run(command, input=json.dumps(request), capture_output=True, text=True, check=False)
     if done.returncode:
-        raise ToolFailed(f"the front end of triton-ascend ended with status {done.returncode}: {done.stderr[-500:]}")
+        *_, reason = done.stderr.strip().splitlines() or ("no message",)
+        raise ToolFailed(f"the front end of triton-ascend ended with status {done.returncode}: {reason}")
     return tuple(
         FrontVerdict(answer.get("ttir"), answer.get("line", 0), answer.get("message", ""))
         for answer in json.loads(done.stdout)

@@ -141,11 +141,9 @@ def one_call(symbol: str, operand: str, types: str, *, library: str = "fusegen_m
 
 def test_a_token_on_a_tensor_of_pointers_is_refused() -> None:
     symbol = "aclshmem_consume_token_half_ptr_1d"
-    types = "(tensor<4x!tt.ptr<f16>>, i32) -> tensor<4x!tt.ptr<f16>>"
-    with pytest.raises(
-        TokenOnPointerTensor, match="line 5: aclshmem_consume_token_half_ptr_1d on a tensor of pointers"
-    ):
-        lower_markers(parse_module(MARKER.format(symbol=symbol, operand="%arg0, %arg1", types=types)))
+    module = one_call(symbol, "%arg0, %arg1", "(tensor<4x!tt.ptr<f16>>, i32) -> tensor<4x!tt.ptr<f16>>")
+    with pytest.raises(TokenOnPointerTensor, match=f"line 5: {symbol} on a tensor of pointers"):
+        lower_markers(module)
 
 
 def test_an_unknown_marker_is_refused() -> None:
