@@ -1,1 +1,1 @@
-"""Measured comparisons, run by hand: `python -m benchmarks.NAME`."""
+"""What the project measures of itself; each module is a program: `python -m benchmarks.NAME`."""

@@ -239,6 +239,13 @@ def heap_bytes(S: int, H: int, D: int, *, ranks: int, cores: int) -> int:
     return (triton.cdiv(used, 2**20) + 1) * 2**20
 
 
+SLOT_MEANINGS = {  # for whoever decodes a dump: what the slots of an allocation are about, and how values count uses
+    "packed_ready": {"purpose": "arrived", "values": "launch", "buffer": "packed"},
+    "arrived": {"purpose": "arrived", "values": "launch", "buffer": "landing"},
+    "signal": {"purpose": "tile", "values": "numbered", "buffer": "own"},
+}
+
+
 def slot_axes(S: int, H: int, D: int, *, ranks: int, cores: int) -> dict[str, dict[str, int]]:
     """For each allocation of signal slots, the axes of the slots and their extents, slowest first."""
     return {
@@ -297,7 +304,7 @@ class Workspace:
         self.ranks = ranks = dist.get_world_size()
         self.shape = (S, H, D)
         self.cores = cores = available_cores() if cores is None else cores
-        self.launches = 0
+        self.launches = self.ended = 0  # enqueued, and known to have ended
         with _together(shape=self.shape, cores=cores):
             available = available_cores()
             # Programs wait for each other: all must be resident, and every role needs a core.
@@ -468,14 +475,21 @@ def launch(
 
 def dump(workspace: Workspace, path: Path) -> Path:
     """Write the launch facts and every signal slot that is not zero to `path` as JSON, also while a launch hangs."""
+    S, H, D = workspace.shape
+    ranks = workspace.ranks
     facts = {
         "kernel": KERNEL,
+        "pattern": "all2all",
+        "sync": "signal",
         "rank": workspace.rank,
-        "ranks": workspace.ranks,
-        "shape": dict(zip(["S", "H", "D"], workspace.shape, strict=True)),
+        "ranks": ranks,
+        "shape": {"S": S, "H": H, "D": D},
         "launches": workspace.launches,
+        "ended": workspace.ended,
         "grid": workspace.cores,
         "vector_cores": available_cores(),
+        "buffer_num": BUFFER_NUM,
+        "rounds": triton.cdiv(S, TILE_S),
         "slots": _slots(workspace),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -483,19 +497,24 @@ def dump(workspace: Workspace, path: Path) -> Path:
     return path
 
 
+def _read(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy on the host, on a stream of its own: the launch that hangs occupies the current one."""
+    with torch.npu.stream(torch.npu.Stream()):
+        return tensor.cpu()
+
+
 def _slots(workspace: Workspace) -> dict[str, object]:
-    """By allocation: the axes of its slots, and number, value and position of every slot that is not zero."""
+    """By allocation: what its slots mean, their axes, and number, value and position of every slot that is not zero."""
     groups = {}
     for name, axes in slot_axes(*workspace.shape, ranks=workspace.ranks, cores=workspace.cores).items():
-        with torch.npu.stream(torch.npu.Stream()):  # the launch that hangs occupies the current stream
-            values = getattr(workspace, name).cpu()[: math.prod(axes.values()) * SLOT_WORDS : SLOT_WORDS]
+        values = _read(getattr(workspace, name))[: math.prod(axes.values()) * SLOT_WORDS : SLOT_WORDS]
         slots = []
         for number in values.nonzero().flatten().tolist():
             position, rest = {}, number
             for axis, extent in reversed(axes.items()):
                 rest, position[axis] = divmod(rest, extent)
             slots.append({"slot": number, "value": int(values[number]), **position})
-        groups[name] = {"axes": axes, "nonzero": slots}
+        groups[name] = {**SLOT_MEANINGS[name], "axes": axes, "nonzero": slots}
     return groups
 
 
@@ -506,7 +525,13 @@ def synchronize(workspace: Workspace, *, timeout: float | None = WATCHDOG_SECOND
     """
     if timeout is None:
         torch.npu.current_stream().synchronize()
-        return
+    else:
+        _watch(workspace, timeout, dump_dir)
+    workspace.ended = workspace.launches
+
+
+def _watch(workspace: Workspace, timeout: float, dump_dir: Path) -> None:
+    """Wait for the current stream; raise TimeoutError after `timeout` seconds, when the workspace is dumped."""
     done = torch.npu.Event()
     done.record()
     deadline = time.monotonic() + timeout

@@ -205,6 +205,11 @@ def heap_bytes(M: int, N: int, K: int, *, ranks: int, cores: int) -> int:
     return (triton.cdiv(used, 2**20) + 1) * 2**20
 
 
+SLOT_MEANINGS = {  # for whoever decodes a dump: what the slots of an allocation are about, and how values count uses
+    "arrived": {"purpose": "arrived", "values": "launch", "buffer": "gathered"},
+}
+
+
 def slot_axes(M: int, N: int, K: int, *, ranks: int, cores: int) -> dict[str, dict[str, int]]:
     """For each allocation of signal slots, the axes of the slots and their extents, slowest first."""
     return {
@@ -255,7 +260,7 @@ class Workspace:
         self.ranks = ranks = dist.get_world_size()
         self.shape = (M, N, K)
         self.cores = cores = available_cores() if cores is None else cores
-        self.launches = 0
+        self.launches = self.ended = 0  # enqueued, and known to have ended
         with _together(shape=self.shape, cores=cores):
             available = available_cores()
             # Programs wait for each other: all must be resident.
@@ -412,14 +417,21 @@ def launch(
 
 def dump(workspace: Workspace, path: Path) -> Path:
     """Write the launch facts and every signal slot that is not zero to `path` as JSON, also while a launch hangs."""
+    M, N, K = workspace.shape
+    ranks = workspace.ranks
     facts = {
         "kernel": KERNEL,
+        "pattern": "allgather_gemm",
+        "sync": "signal",
         "rank": workspace.rank,
-        "ranks": workspace.ranks,
-        "shape": dict(zip(["M", "N", "K"], workspace.shape, strict=True)),
+        "ranks": ranks,
+        "shape": {"M": M, "N": N, "K": K},
         "launches": workspace.launches,
+        "ended": workspace.ended,
         "grid": workspace.cores,
         "ai_cores": available_cores(),
+        "buffer_num": 1,
+        "rounds": 1,
         "slots": _slots(workspace),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -427,19 +439,24 @@ def dump(workspace: Workspace, path: Path) -> Path:
     return path
 
 
+def _read(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy on the host, on a stream of its own: the launch that hangs occupies the current one."""
+    with torch.npu.stream(torch.npu.Stream()):
+        return tensor.cpu()
+
+
 def _slots(workspace: Workspace) -> dict[str, object]:
-    """By allocation: the axes of its slots, and number, value and position of every slot that is not zero."""
+    """By allocation: what its slots mean, their axes, and number, value and position of every slot that is not zero."""
     groups = {}
     for name, axes in slot_axes(*workspace.shape, ranks=workspace.ranks, cores=workspace.cores).items():
-        with torch.npu.stream(torch.npu.Stream()):  # the launch that hangs occupies the current stream
-            values = getattr(workspace, name).cpu()[: math.prod(axes.values()) * SLOT_WORDS : SLOT_WORDS]
+        values = _read(getattr(workspace, name))[: math.prod(axes.values()) * SLOT_WORDS : SLOT_WORDS]
         slots = []
         for number in values.nonzero().flatten().tolist():
             position, rest = {}, number
             for axis, extent in reversed(axes.items()):
                 rest, position[axis] = divmod(rest, extent)
             slots.append({"slot": number, "value": int(values[number]), **position})
-        groups[name] = {"axes": axes, "nonzero": slots}
+        groups[name] = {**SLOT_MEANINGS[name], "axes": axes, "nonzero": slots}
     return groups
 
 
@@ -450,7 +467,13 @@ def synchronize(workspace: Workspace, *, timeout: float | None = WATCHDOG_SECOND
     """
     if timeout is None:
         torch.npu.current_stream().synchronize()
-        return
+    else:
+        _watch(workspace, timeout, dump_dir)
+    workspace.ended = workspace.launches
+
+
+def _watch(workspace: Workspace, timeout: float, dump_dir: Path) -> None:
+    """Wait for the current stream; raise TimeoutError after `timeout` seconds, when the workspace is dumped."""
     done = torch.npu.Event()
     done.record()
     deadline = time.monotonic() + timeout

@@ -222,7 +222,7 @@ class Workspace:
         self.ranks = ranks = dist.get_world_size()
         self.shape = (M, N, K)
         self.cores = cores = available_cores() if cores is None else cores
-        self.launches = 0
+        self.launches = self.ended = 0  # enqueued, and known to have ended
         with _together(shape=self.shape, cores=cores):
             available = available_cores()
             # Programs wait for each other: all must be resident.
@@ -365,14 +365,22 @@ def launch(
 
 def dump(workspace: Workspace, path: Path) -> Path:
     """Write the launch facts to `path` as JSON, also while a launch hangs."""
+    M, N, K = workspace.shape
+    ranks = workspace.ranks
     facts = {
         "kernel": KERNEL,
+        "pattern": "gemm_reduce_scatter",
+        "sync": "barrier",
         "rank": workspace.rank,
-        "ranks": workspace.ranks,
-        "shape": dict(zip(["M", "N", "K"], workspace.shape, strict=True)),
+        "ranks": ranks,
+        "shape": {"M": M, "N": N, "K": K},
         "launches": workspace.launches,
+        "ended": workspace.ended,
         "grid": workspace.cores,
         "ai_cores": available_cores(),
+        "buffer_num": BUFFER_NUM,
+        "rounds": triton.cdiv(triton.cdiv(M, ranks), PVALUE * BLOCK_M),
+        "slots": {},
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(facts, indent=2) + "\n")
@@ -386,7 +394,13 @@ def synchronize(workspace: Workspace, *, timeout: float | None = WATCHDOG_SECOND
     """
     if timeout is None:
         torch.npu.current_stream().synchronize()
-        return
+    else:
+        _watch(workspace, timeout, dump_dir)
+    workspace.ended = workspace.launches
+
+
+def _watch(workspace: Workspace, timeout: float, dump_dir: Path) -> None:
+    """Wait for the current stream; raise TimeoutError after `timeout` seconds, when the workspace is dumped."""
     done = torch.npu.Event()
     done.record()
     deadline = time.monotonic() + timeout

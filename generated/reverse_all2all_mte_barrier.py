@@ -195,7 +195,7 @@ class Workspace:
         self.ranks = ranks = dist.get_world_size()
         self.shape = (S, H, D)
         self.cores = cores = available_cores() if cores is None else cores
-        self.launches = 0
+        self.launches = self.ended = 0  # enqueued, and known to have ended
         with _together(shape=self.shape, cores=cores):
             available = available_cores()
             # Programs wait for each other: all must be resident.
@@ -323,14 +323,22 @@ def launch(
 
 def dump(workspace: Workspace, path: Path) -> Path:
     """Write the launch facts to `path` as JSON, also while a launch hangs."""
+    S, H, D = workspace.shape
+    ranks = workspace.ranks
     facts = {
         "kernel": KERNEL,
+        "pattern": "reverse_all2all",
+        "sync": "barrier",
         "rank": workspace.rank,
-        "ranks": workspace.ranks,
-        "shape": dict(zip(["S", "H", "D"], workspace.shape, strict=True)),
+        "ranks": ranks,
+        "shape": {"S": S, "H": H, "D": D},
         "launches": workspace.launches,
+        "ended": workspace.ended,
         "grid": workspace.cores,
         "vector_cores": available_cores(),
+        "buffer_num": BUFFER_NUM,
+        "rounds": triton.cdiv(S, TILE_S),
+        "slots": {},
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(facts, indent=2) + "\n")
@@ -344,7 +352,13 @@ def synchronize(workspace: Workspace, *, timeout: float | None = WATCHDOG_SECOND
     """
     if timeout is None:
         torch.npu.current_stream().synchronize()
-        return
+    else:
+        _watch(workspace, timeout, dump_dir)
+    workspace.ended = workspace.launches
+
+
+def _watch(workspace: Workspace, timeout: float, dump_dir: Path) -> None:
+    """Wait for the current stream; raise TimeoutError after `timeout` seconds, when the workspace is dumped."""
     done = torch.npu.Event()
     done.record()
     deadline = time.monotonic() + timeout

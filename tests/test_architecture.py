@@ -27,6 +27,7 @@ ALLOWED = {
     "sim": {"errors", "targets"},
     "verify": {"__init__", "errors", "sim"},
     "vendor": {"errors", "targets"},
+    "dumps": {"errors"},
     "report": {"errors", "targets", "project", "doctor", "spec", "plan", "render", "pipeline", "sim", "vendor", "cli"},
     "cli": {
         "__init__",
@@ -41,6 +42,7 @@ ALLOWED = {
         "sim",
         "verify",
         "vendor",
+        "dumps",
         "report",
     },
 }

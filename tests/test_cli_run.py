@@ -46,6 +46,7 @@ class FakeResult:
     tiles: int = 56
     wall_s: float = 0.25
     proof: Proof | None = None
+    dumps: tuple[dict[str, Any], ...] = ()
 
 
 class Machine:
@@ -83,6 +84,7 @@ def test_run_takes_what_is_left_out_from_the_first_verification_point(machine: M
         "findings": [],
         "proved": False,
         "proof": None,
+        "dumps": [],
         "steps": 1234,
         "tiles": 56,
         "wall_s": 0.25,

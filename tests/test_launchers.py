@@ -169,8 +169,9 @@ def test_a_dump_of_two_groups_of_slots(tmp_path: Path) -> None:
     assert finding.kind == "Deadlock"
     assert "left_ptr slot 0 (source_rank 0) on rank 0" in finding.message
     facts = json.loads((tmp_path / "dumps" / "allgather_toy.rank1.json").read_text())
-    axes = {"source_rank": 3}
-    assert facts["slots"] == {"arrived": {"axes": axes, "nonzero": []}, "left": {"axes": axes, "nonzero": []}}
+    for name in ("arrived", "left"):
+        assert facts["slots"][name]["axes"] == {"source_rank": 3}
+        assert facts["slots"][name]["nonzero"] == []
 
 
 def test_slots_of_each_group_have_their_own_axes(tmp_path: Path) -> None:

@@ -92,9 +92,24 @@ def test_the_finding_that_is_shown(module: str, tmp_path: Path) -> None:
     assert module.count(credit) == 1
     edited = tmp_path / "edited.py"
     edited.write_text(module.replace(credit, ""))
-    (finding,) = run_module(edited, ranks=1, cores=2, shape={"S": 257, "H": 1, "D": 128}).findings
-    lines = f"edited: {finding}".splitlines()
+    findings = run_module(edited, ranks=1, cores=2, shape={"S": 257, "H": 1, "D": 128}).findings
+    lines = [line for finding in findings for line in f"edited: {finding}".splitlines()]
     assert_shown(indented("edited: "), "".join(map(wrapped, lines)), squeezed)
+
+
+def test_the_dump_that_is_shown(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("edited.py").write_text(module.replace(consumer(module).splitlines(keepends=True)[-1], ""))
+    run, diagnose = re.findall(
+        r"^    fusegen (run edited.*--dump-dir.*)\n    fusegen (diagnose .*)$", README.read_text(), re.M
+    )[0]
+    assert fusegen_(*run.split()).exit_code == 1
+    result = fusegen_(*diagnose.split())
+    assert result.exit_code == 1
+    shown = README.read_text().partition("## Reading a dump\n")[2].partition("prints (wrapped here)\n\n")[2]
+    shown = shown.partition("\n\nLikely causes follow")[0] + "\n"
+    current = "".join(wrapped(line) if line.strip() else "\n" for line in result.stdout.splitlines())
+    assert_shown(shown, current, squeezed)
 
 
 def wrapped(line: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -117,6 +118,9 @@ def print_outcomes(outcomes: Sequence[Outcome]) -> None:
     for outcome in outcomes:
         for finding in outcome.result.findings:
             out.print(f"\n{escape(outcome.name)}: {escape(str(finding))}", soft_wrap=True)
+        if outcome.dumps:
+            files = " ".join(shlex.quote(file) for file in outcome.dumps)
+            out.print(f"\n{escape(outcome.name)}: dumps of the signal slots: {escape(files)}", soft_wrap=True)
         if outcome.result.ok and outcome.result.proof is not None and not outcome.result.proof.proved:
             out.print(f"\n{escape(outcome.name)}: {escape(str(outcome.result.proof))}", soft_wrap=True)
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     type=click.Choice(SCHEDULE_NAMES),
     default="round-robin",
     show_default=True,
-    help="Which core goes next.",
+    help="Which core goes next; with late-stores also when others see what it has stored.",
 )
 @click.option(
     "--races/--no-races",
@@ -60,6 +60,11 @@ if TYPE_CHECKING:
     "replay_file",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Repeat the run with a finding that `fusegen verify` has recorded; takes no other options.",
+)
+@click.option(
+    "--dump-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for what each rank of a run that hangs would dump: fusegen diagnose reads it.",
 )
 @json_option
 @project_options
@@ -80,6 +85,7 @@ def run(
     races: bool,
     overrides: tuple[str, ...],
     replay_file: Path | None,
+    dump_dir: Path | None,
     as_json: bool,
 ) -> None:
     """Run a kernel on the CPU machine and compare it with its reference.
@@ -104,6 +110,7 @@ def run(
         "schedule": schedule,
         "ranks_per_node": ranks_per_node,
         "races": races,
+        "dump_dir": dump_dir,
     }
     if replay_file is not None:
         _refuse_others(context)
@@ -154,7 +161,9 @@ def _simulate(
                 **options,
                 progress=progress,
             )
-        return Outcome(subject.name, size, result)
+        dump_dir = options["dump_dir"]
+        dumps = [dump_dir / f"{facts['kernel']}.rank{facts['rank']}.json" for facts in result.dumps] if dump_dir else []
+        return Outcome(subject.name, size, result, tuple(map(str, dumps)))
 
 
 def _refuse_others(context: click.Context) -> None:

@@ -29,11 +29,15 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A finished run: the name of the module, the size it ran with, and what the machine says about it."""
+    """A finished run: the name of the module, the size it ran with, and what the machine says about it.
+
+    `dumps` are the files that the ranks of a run that hangs have written.
+    """
 
     name: str
     size: Size
     result: RunResult
+    dumps: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The outcome as plain data. The error is null when no output could be compared, the proof when not checked."""
@@ -49,6 +53,7 @@ class Outcome:
             "findings": [finding.to_json() for finding in self.result.findings],
             "proved": proof is not None and proof.proved,
             "proof": None if proof is None else str(proof),
+            "dumps": list(self.dumps),
             "steps": self.result.steps,
             "tiles": self.result.tiles,
             "wall_s": self.result.wall_s,

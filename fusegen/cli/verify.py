@@ -128,10 +128,8 @@ def _to_verify(opened: RunSubject, given: dict[str, Any]) -> Subject:
         refuse_impossible(opened.plan, size, core_unit_of(opened.module))
     conditions = dict.fromkeys(map(_condition, sizes))
     plan = opened.plan or make_plan(opened.name, spec)
-    tiny = tuple(
-        Condition(each.ranks, each.cores, tuple(each.shape.items()), LAUNCHES) for each in small_conditions(plan)
-    )
-    return Subject(opened.name, opened.module, spec.target, tuple(conditions), tiny)
+    tiny = [Size(each.ranks, each.cores, each.shape, LAUNCHES) for each in small_conditions(plan)]
+    return Subject(opened.name, opened.module, spec.target, tuple(conditions), tuple(map(_condition, tiny)))
 
 
 def _sizes(spec: KernelSpec, given: dict[str, Any]) -> Iterator[Size]:

@@ -87,6 +87,19 @@ class Buffer:
     signal: str = "signal"
 
 
+class SlotValues(Enum):
+    """How the values of a slot tell its uses apart; a dump names it, so that it can be decoded without the plan."""
+
+    PLAIN = "plain"
+    """0 is free, 1 is ready."""
+    NUMBERED = "numbered"
+    """2 * use is free, 2 * use + 1 is ready, 0 again after the last use of a launch."""
+    COUNTED = "counted"
+    """Uses are numbered over four launches: ready is turn + 1, a credit turn + 1 or 0 after the last turn."""
+    LAUNCH = "launch"
+    """One use in a launch: ready is the number of the launch, modulo four, plus one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Protocol:
     """Values of a slot over its uses, and the definitions that the values need.
@@ -95,6 +108,7 @@ class Protocol:
     not reused there is neither free nor credit. `reason` is the comment that the kernel carries.
     """
 
+    values: SlotValues
     free: Expr | None
     ready: Expr
     credit: Expr | None
@@ -255,6 +269,7 @@ class KernelPlan:
     description    what the spec's author says about the kernel, or nothing
     dtype          of the inputs
     constants      values of the kernel's constexpr parameters
+    stores_total_cores   the kernel stores its number of programs for the launcher to check (guide 2.1)
     sizes          names that the composition's expressions use, and their values
     definitions    all names that the kernel defines before its loops
     """
@@ -277,6 +292,7 @@ class KernelPlan:
     launch: Launch
     sizes: tuple[Definition, ...] = ()
     initial: str | None = None
+    stores_total_cores: bool = False
     definitions: tuple[Definition, ...] = ()
     slots: tuple[SlotGroup, ...] = ()
     edges: tuple[Edge, ...] = ()

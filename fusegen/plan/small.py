@@ -21,13 +21,13 @@ def small_conditions(plan: KernelPlan) -> Iterator[Conditions]:
     A kernel without rounds has the smallest shape only. Numbers of rounds that no shape gives are left out.
     """
     for ranks in SMALL_RANKS:
-        found: list[Mapping[str, int]] = []
+        shapes: list[dict[str, int]] = []
         for rounds in SMALL_ROUNDS:
             shape = _shape(plan, ranks, rounds)
-            if shape is not None and shape not in found:
-                found.append(shape)
-        for shape in found or [_ones(plan)]:
-            conditions = Conditions(ranks, plan.launch.minimum_cores, shape)
+            if shape is not None and shape not in shapes:
+                shapes.append(shape)
+        for smallest in shapes or [_ones(plan)]:
+            conditions = Conditions(ranks, plan.launch.minimum_cores, smallest)
             if not condition_faults(plan, conditions):
                 yield conditions
 

@@ -168,6 +168,7 @@ class KernelView:
     roles: int
     role_comment: str
     has_vector_core: bool
+    stores_total_cores: bool
     is_mix: bool
     needs_scope: bool
     uses_dl: bool
@@ -176,3 +177,8 @@ class KernelView:
     rows: tuple[Line, ...]
     program: tuple[NodeView, ...]
     helpers: tuple[str, ...]
+
+    @property
+    def uses_sub_vec_id(self) -> bool:
+        """True when the two vector cores of an AI core do different things."""
+        return self.has_vector_core or (self.is_mix and self.stores_total_cores)

@@ -10,7 +10,7 @@ from fusegen.plan.passes.budget import MINIMUM_ROWS, TILE_FIELDS
 from fusegen.plan.stages import Kind
 from fusegen.render.lower import parameters
 
-TRITON_TYPES: Final = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "int64": "i64"}
+TRITON_TYPES: Final = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "int32": "i32", "int64": "i64"}
 GEMM_FIELDS: Final = {"BLOCK_M": "tile.m", "BLOCK_N": "tile.n", "BLOCK_K": "tile.k"}
 SMALLEST_TILE: Final = 16
 """The least value of tile fields that MINIMUM_ROWS does not name."""
@@ -39,6 +39,7 @@ def _pointer_types(plan: KernelPlan) -> dict[str, str]:
     dtypes = {tensor.name: tensor.converted or tensor.dtype for tensor in plan.tensors}
     dtypes |= {buffer.name: buffer.dtype for buffer in plan.buffers}
     dtypes |= {group.name: "int64" for group in plan.slots}
+    dtypes |= {"total_cores": "int32"} if plan.stores_total_cores else {}
     return {f"{name}_ptr": f"*{TRITON_TYPES[dtype]}" for name, dtype in dtypes.items()}
 
 

@@ -62,13 +62,17 @@ def host_view(plan: KernelPlan) -> HostView:
             )
             for allocation in plan.host.allocations
         ),
-        slots=tuple(SlotGroupView(slots.name, _slot_axes(plan, slots)) for slots in plan.slots),
+        slots=tuple(_slot_group_view(plan, slots) for slots in plan.slots),
         work_split=_split_view(plan),
         arguments=tuple(_arguments(plan)),
         prepared=tuple(_prepared(inputs)),
         turns=any(tensor.turned for tensor in inputs),
         copies_rows=any(not tensor.contiguous and not tensor.converted for tensor in inputs),
         numbers_launch=plan.host.numbers_launch,
+        checks_total_cores=plan.stores_total_cores,
+        sync=plan.choices.sync,
+        buffer_num="BUFFER_NUM" if "BUFFER_NUM" in dict(plan.constants) else "1",
+        rounds=_rounds(plan),
         phases=LAUNCHES,
         transfer_bytes=None if plan.host.transfer_bytes is None else text(plan.host.transfer_bytes, HOST),
         initial=_initial(plan, output),
@@ -144,8 +148,15 @@ def _cores_view(launch: Launch) -> CoresView:
     )
 
 
-def _slot_axes(plan: KernelPlan, slots: SlotGroup) -> tuple[Line, ...]:
-    return tuple(Line(axis.name, _of_shape(plan, axis.extent)) for axis in slots.layout.axes)
+def _slot_group_view(plan: KernelPlan, slots: SlotGroup) -> SlotGroupView:
+    axes = tuple(Line(axis.name, _of_shape(plan, axis.extent)) for axis in slots.layout.axes)
+    return SlotGroupView(slots.name, slots.purpose.value, slots.protocol.values.value, slots.buffer, axes)
+
+
+def _rounds(plan: KernelPlan) -> str:
+    """Rounds of a launch, 1 where nothing is done in rounds."""
+    extents = [stage.tasks.round.extent for stage in plan.stages if stage.tasks.round is not None]
+    return _of_shape(plan, extents[0]) if extents else "1"
 
 
 def _of_shape(plan: KernelPlan, expr: Expr) -> str:
@@ -158,6 +169,7 @@ def _arguments(plan: KernelPlan) -> list[str]:
     tensors = [tensor for tensor in plan.tensors if tensor.role is not TensorRole.INITIAL]
     arguments = [OUT if tensor.role is TensorRole.OUTPUT else tensor.name for tensor in tensors]
     arguments += [f"workspace.{allocation.name}" for allocation in plan.host.allocations]
+    arguments += ["workspace.total_cores"] if plan.stores_total_cores else []
     arguments += ["rank", "ranks"]
     arguments += ["phase"] if plan.host.numbers_launch else []
     arguments += [dimension.name for dimension in plan.dimensions]

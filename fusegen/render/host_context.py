@@ -34,9 +34,15 @@ class AllocationView:
 
 @dataclass(frozen=True, slots=True)
 class SlotGroupView:
-    """The signal slots of an allocation: an extent for each axis, slowest first."""
+    """The signal slots of an allocation: an extent for each axis, slowest first, and what a dump says of their values.
+
+    `purpose` and `values` are those of the plan, `buffer` is the memory that the slots are about.
+    """
 
     name: str
+    purpose: str
+    values: str
+    buffer: str
     axes: tuple[Line, ...]
 
 
@@ -89,6 +95,7 @@ class HostView:
                   `copies_rows` where rows must be dense
     initial       statement that prepares the output for a kernel that adds to it, under its comment
     empty         the output when there is no element or nothing to add up; `empty_note` says so in words
+    buffer_num    depth of the ring, `rounds` how often it turns: expressions of the shape and `ranks`
     split         name of the constant whose value the rank count must suit, nothing where every count does
     """
 
@@ -111,6 +118,10 @@ class HostView:
     turns: bool
     copies_rows: bool
     numbers_launch: bool
+    checks_total_cores: bool
+    sync: str
+    buffer_num: str
+    rounds: str
     phases: int
     transfer_bytes: str | None
     initial: Line | None

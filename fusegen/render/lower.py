@@ -76,9 +76,11 @@ def _kernel_view(plan: KernelPlan) -> KernelView:
         roles=plan.launch.roles,
         role_comment=_role_comment(plan),
         has_vector_core=has_vector_core,
+        stores_total_cores=plan.stores_total_cores,
         is_mix=plan.is_mix,
         uses_dl=bool(plan.slots) or any(_maps(stage) for stage in plan.stages),
-        needs_scope=any(isinstance(node, Scope) for node in walk(plan.program)),
+        needs_scope=any(isinstance(node, Scope) for node in walk(plan.program))
+        or (plan.is_mix and plan.stores_total_cores),
         prologue=tuple(binding_line(d) for d in plan.definitions if d.name in needed),
         notes=tuple(line for reason in reasons for line in reason.splitlines()),
         rows=tuple(_rows(plan)),
@@ -130,6 +132,8 @@ def parameters(plan: KernelPlan) -> list[Parameter]:
         )
         for slots in plan.slots
     ]
+    if plan.stores_total_cores:
+        found.append(Parameter("total_cores_ptr", "[1], int32: the programs of the launch, for the launcher"))
     found += [Parameter("rank"), Parameter("ranks")]
     if plan.host.numbers_launch:
         found.append(Parameter("launch", f"launches on this workspace before this one, modulo {LAUNCHES}"))

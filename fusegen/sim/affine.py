@@ -89,6 +89,17 @@ class Affine:
                 low += coef * (extent - 1)
         return low, high
 
+    @property
+    def is_injective(self) -> bool:
+        """No two lanes have the same index: each stride is larger than all that smaller strides reach."""
+        reach = 0
+        for coef, extent in sorted(zip(map(abs, self.coefs), self.shape, strict=True)):
+            if extent > 1:
+                if coef <= reach:
+                    return False
+                reach += coef * (extent - 1)
+        return True
+
     def fits(self) -> bool:
         """No lane wraps on the device."""
         if self.wide:

@@ -119,7 +119,7 @@ class Device:
         self.default_stream = Stream()
         self.running: list[Kernel] = []
         self.launches: Counter[str] = Counter()
-        self._busy: dict[Stream, None] = {}
+        self._used: dict[Stream, None] = {}
         self._vectors_per_core = vectors_per_core
         self._free = list(range(cores * vectors_per_core))
 
@@ -155,8 +155,8 @@ class Device:
         return self.cores if kernel.is_mix else self.cores * self._vectors_per_core
 
     def streams(self) -> list[Stream]:
-        """Streams with operations that have not finished."""
-        return list(self._busy)
+        """Streams that have had operations."""
+        return list(self._used)
 
     def wait_for(self, stream: Stream, other: Stream, target: int) -> None:
         """Enqueue on `stream` a wait until `other` has finished `target` operations."""
@@ -173,7 +173,7 @@ class Device:
 
     def _submit(self, stream: Stream, operation: Kernel | StreamEvent) -> None:
         stream.submitted += 1
-        self._busy[stream] = None
+        self._used[stream] = None
         stream.queue.append(operation)
         if len(stream.queue) == 1:
             self._start(stream)
@@ -190,15 +190,13 @@ class Device:
                 head.stream.followers.append(stream)
                 return
             if self._events.observers:
-                self._events.tell(StreamJoined(self._machine.current, None, stream, head.stream))
+                self._events.tell(StreamJoined(self._machine.current, None, stream, head.stream, head.target))
             self._finish_head(stream)
 
     def _finish_head(self, stream: Stream) -> None:
         if isinstance(stream.queue.popleft(), Kernel):
             self._machine.complete_operation()
         stream.finished += 1
-        if stream.is_idle:
-            del self._busy[stream]
         for target, actor in stream.waiters:
             if target == stream.finished:
                 self._machine.wake(actor)
@@ -245,6 +243,7 @@ class Device:
         if self._events.observers:
             self._events.tell(ProgramStarted(actor, None))
         kernel.body()
+        self._machine.completing("end")
         if self._events.observers:
             self._events.tell(ProgramEnded(actor, None))
         kernel.ended.append(actor)

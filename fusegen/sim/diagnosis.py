@@ -11,17 +11,19 @@ from collections.abc import Callable
 from typing import Final
 
 from fusegen.sim.actors import Actor, BarrierWait, CollectiveWait, FlagWait, Sleep, SlotWait, StreamWait, TileWait
-from fusegen.sim.findings import Blocked, Cause, Deadlock
+from fusegen.sim.findings import Blocked, Cause, Deadlock, Finding, MissingReset
 from fusegen.sim.heap import POISON_BYTE
 from fusegen.sim.machine import Machine
 from fusegen.sim.meetings import arrivals, barrier_incomplete, flag_not_set, signal_outside_of_scope
 from fusegen.sim.memory import Memory
 from fusegen.sim.scene import Scene, StuckSlot, stuck_slot
+from fusegen.sim.signals import SlotRecord
 
 SHOWN_ACTORS: Final = 8
 SHOWN_SLOTS: Final = 4
 GUIDE_DEADLOCK: Final = "2.1"
 GUIDE_CREDIT: Final = "1.3"
+CREDIT_MISSING: Final = "credit return missing"
 
 
 def diagnose(scene: Scene) -> Deadlock:
@@ -172,13 +174,62 @@ def wrong_credit(scene: Scene) -> Cause | None:
     return None
 
 
-def credit_not_returned(scene: Scene) -> Cause | None:
-    """Guide 2.1: a consumer has read the slot, nobody reset it, and its producer waits for the reset."""
-    read = [
+def missing_reset(scene: Scene, deadlock: Deadlock) -> Finding | None:
+    """The finding for a deadlock whose likeliest cause is that a consumer has not reset what it has read."""
+    if not deadlock.causes or deadlock.causes[0].name != CREDIT_MISSING:
+        return None
+    owed = [each for each in _read_and_not_reset(scene) if _waits_for_credit(scene, each[0]) and _has_gone_on(each[1])]
+    if not owed:
+        return None
+    stuck, record = owed[0]
+    reader = record.seen_by[-1].name
+    expected = f"a notify of {stuck.wanted} by {reader}, which has read the slot, after a fence"
+    reads = scene.machine.location(*record.seen_at) if record.seen_at else None
+    message = (
+        f"waits for {stuck} to become {stuck.wanted}, and it holds {stuck.actual}: {reader} has read it at {reads} "
+        f"and nobody has reset it; expected {expected} (guide {GUIDE_CREDIT})"
+    )
+    return MissingReset(
+        message,
+        other=reader,
+        other_location=reads,
+        tensor=stuck.memory.name,
+        rank=stuck.memory.rank,
+        slot=stuck.slot,
+        wanted=stuck.wanted,
+        actual=stuck.actual,
+        expected=expected,
+        guide=GUIDE_CREDIT,
+    ).at(stuck.actor.name, scene.machine.location_of(stuck.actor))
+
+
+def _waits_for_credit(scene: Scene, stuck: StuckSlot) -> bool:
+    """The actor waits as a producer does: its line has been ended by credits, and never by an announcement."""
+    where = scene.machine.location_of(stuck.actor)
+    return where is not None and where.line in scene.signals.credit_lines - scene.signals.data_lines
+
+
+def _has_gone_on(record: SlotRecord) -> bool:
+    """The last reader does not wait for a first tile, after which it could still reset what it has read."""
+    wait = record.seen_by[-1].waiting
+    if not isinstance(wait, SlotWait):
+        return True
+    awaited = [wait.memory.records.get(address) for address in wait.addresses()]
+    return all(each is not None and each.announces and each.seen_by for each in awaited)
+
+
+def _read_and_not_reset(scene: Scene) -> list[tuple[StuckSlot, SlotRecord]]:
+    """Slots that hold an announcement which somebody else than their waiter has seen."""
+    return [
         (stuck, record)
         for stuck in scene.stuck
         if (record := stuck.announcement) and record.seen_by and stuck.actor not in record.seen_by
     ]
+
+
+def credit_not_returned(scene: Scene) -> Cause | None:
+    """Guide 2.1: a consumer has read the slot, nobody reset it, and its producer waits for the reset."""
+    read = _read_and_not_reset(scene)
     if not read:
         return None
     stuck, record = read[0]
@@ -190,7 +241,7 @@ def credit_not_returned(scene: Scene) -> Cause | None:
         f"{scene.machine.location(record.code, record.line)} and {reader.name} has waited for; nobody set the slot to "
         f"{stuck.wanted}, for which {stuck.actor.name} waits ({scene.where(reader)}{more})"
     )
-    return Cause("credit return missing", text, f"{GUIDE_CREDIT}, {GUIDE_DEADLOCK}")
+    return Cause(CREDIT_MISSING, text, f"{GUIDE_CREDIT}, {GUIDE_DEADLOCK}")
 
 
 def announcement_not_read(scene: Scene) -> Cause | None:

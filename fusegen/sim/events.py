@@ -186,24 +186,31 @@ class ProgramEnded(Happening):
 
 @dataclass(frozen=True, slots=True)
 class StreamJoined(Happening):
-    """What follows on `stream` comes after what `other` has finished."""
+    """What follows on `stream` comes after the first `target` operations of `other`, which are finished."""
 
     stream: Stream
     other: Stream
+    target: int
 
 
 @dataclass(frozen=True, slots=True)
 class HostTouched(Happening):
-    """A torch operation of a host has read, or written, bytes `first` to `last` of symmetric memory of its rank.
+    """An operation of a host reads or writes the elements `lanes`, of `element_bytes` bytes, of memory of its rank.
 
-    It came after all that `stream` had to do.
+    It comes after all that `stream` had to do.
     """
 
     memory: Memory
-    first: int
-    last: int
+    lanes: Affine
+    element_bytes: int
     is_write: bool
     stream: Stream
+
+    @property
+    def span(self) -> range:
+        """The bytes from the first to the last that it touches."""
+        first, last = self.lanes.bounds()
+        return range(first * self.element_bytes, (last + 1) * self.element_bytes)
 
 
 @dataclass(frozen=True, slots=True)

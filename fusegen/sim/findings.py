@@ -2,7 +2,7 @@
 
     Finding = Deadlock | OutOfBounds | UseAfterFree | IntegerOverflow | DivisionByZero | StepLimit | MisalignedSlot
             | NotSymmetric | InvalidPeer | Unreachable | UdmaRule | SlotLayout | LeftoverFlag | CollectiveMismatch
-            | HostError | LeakedCollective | KernelError | WrongValues, and those of order.kinds
+            | MissingReset | HostError | LeakedCollective | KernelError | WrongValues, and those of order.kinds
 
 Inside the machine a finding travels as the exception `Found` from the place that notices it, which knows no actor, to
 the actor that was running, which adds who and where. `Found` never leaves `fusegen.sim`.
@@ -288,6 +288,26 @@ class Deadlock(Finding):
     blocked: tuple[Blocked, ...] = ()
     blocked_count: int = 0
     causes: tuple[Cause, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MissingReset(Finding):
+    """`actor`, a producer, waits for the credit of a slot that `other` has read, and nobody has reset the slot.
+
+    Comes with a Deadlock that it causes. `location` is the producer's wait and `other_location` the reader's. The slot
+    of `tensor` on `rank` holds `actual`, and the producer waits for `wanted`. `expected` is what would have reset it,
+    `guide` the section that treats it.
+    """
+
+    other: ActorName | None = None
+    other_location: Location | None = None
+    tensor: str = ""
+    rank: int = 0
+    slot: Slot | None = None
+    wanted: int = 0
+    actual: int = 0
+    expected: str = ""
+    guide: str = ""
 
 
 class Found(BaseException):

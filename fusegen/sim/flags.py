@@ -65,6 +65,7 @@ class BlockExchange:
     def set_flag(self, key: FlagKey) -> None:
         """Raise a flag for every actor of the receiving core type. The caller of the builtin is two frames up."""
         actor = self._machine.current
+        self._machine.completing("fence")
         actor.meetings += 1
         exchange = self._of(actor)
         event = None
@@ -107,6 +108,7 @@ class BlockExchange:
 
     def _send(self, actor: Actor, place: int, receiver: CoreType, value: Any) -> None:
         self._machine.step()
+        self._machine.completing("fence")
         exchange = self._of(actor)
         event = None
         if self._events.observers:

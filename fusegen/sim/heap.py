@@ -25,6 +25,7 @@ class SymmetricHeap:
         self.links = links
         self.limits: dict[int, int] = {}
         self._used = [0] * ranks
+        self._allocations = 0
         self._memories: dict[int, Memory] = {}
         self._freed: WeakValueDictionary[int, Memory] = WeakValueDictionary()
 
@@ -40,8 +41,10 @@ class SymmetricHeap:
         with torch._C.DisableTorchFunction():
             tensors = [_poisoned(shape, dtype) for _ in range(self.ranks)]
         memories = tuple(Memory(tensor, rank=rank) for rank, tensor in enumerate(tensors))
+        self._allocations += 1
         for rank, memory in enumerate(memories):
             memory.peers = memories
+            memory.allocation = self._allocations
             self._used[rank] += size
             self._memories[memory.owner.data_ptr()] = memory
             tensors[rank]._memory = memory  # type: ignore[attr-defined]  # so that a freed one is known while in use

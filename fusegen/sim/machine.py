@@ -19,7 +19,7 @@ from pathlib import Path
 from threading import get_ident
 from traceback import TracebackException
 from types import CodeType, FrameType, TracebackType
-from typing import Final
+from typing import Final, Literal
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
@@ -38,6 +38,12 @@ MAX_EXITS: Final = 100
 
 OPERATION_SECONDS: Final = 1e-6
 """Virtual time of a kernel or a collective: none is free, so that scripts can divide by what they measured."""
+
+Completing = Literal["fence", "quiet", "barrier", "end"]
+"""Where a program completes its stores, and but for "fence" its non-blocking copies, for others to see.
+
+A flag and a tile for the other cores of an AI core count as "fence".
+"""
 
 _UNENDING: Final[list[greenlet]] = []
 """Actors that were given up. Python would try to end them again when it frees them, and never come back."""
@@ -59,8 +65,9 @@ class Machine:
     """Runs actors until all have ended, nobody can go on, or a finding ends the run.
 
     `is_source` tells whether a file is simulated source; locations are lines of such files. `resumed` is called with
-    a host actor whenever it gets control. `before_idle` is called when nobody can run, before time passes or the run
-    ends, to wake whoever can go on after all. Observers attach to `events`.
+    a host actor whenever it gets control, and `completing` whenever the running program completes earlier stores.
+    `before_idle` are called when nobody can run, before time passes or the run ends, to wake whoever can go on after
+    all. Observers attach to `events`.
     """
 
     def __init__(self, schedule: Schedule, *, step_limit: int, is_source: Callable[[str], bool]) -> None:
@@ -73,7 +80,8 @@ class Machine:
         self.failures: list[HostFailure] = []
         self.current: Actor
         self.resumed: Callable[[Actor], None] = lambda actor: None
-        self.before_idle: Callable[[], None] = lambda: None
+        self.completing: Callable[[Completing], None] = lambda what: None
+        self.before_idle: list[Callable[[], None]] = []
         self.events = EventPort(running=lambda: self.current, is_source=is_source)
         self._budget = step_limit
         self._step_limit = step_limit
@@ -124,11 +132,7 @@ class Machine:
         """Stop the current actor until `wake`."""
         if self._closing:
             self._leave()
-        if get_ident() != self._thread:
-            self._error = Unsupported(
-                "threading.Thread", "a thread of host code sleeps or waits for the device or ranks"
-            )
-            raise self._error
+        self._check_thread()
         actor = self.current
         actor.waiting = wait
         runnable = self.runnable
@@ -138,6 +142,25 @@ class Machine:
             self._hub.switch()
         if actor.kernel is None:
             self.resumed(actor)
+
+    def give_way(self) -> None:
+        """A scheduling point of a host, after it has done what others may have waited for."""
+        if self._closing or not self.runnable:
+            return
+        self._check_thread()
+        actor = self.current
+        self.runnable.append(actor)
+        chosen = self.runnable.pop(self._pick(self.runnable))
+        if chosen is not actor:
+            self._switch_to(chosen)
+            self.resumed(actor)
+
+    def _check_thread(self) -> None:
+        if get_ident() != self._thread:
+            self._error = Unsupported(
+                "threading.Thread", "a thread of host code sleeps or waits for the device or ranks"
+            )
+            raise self._error
 
     def _leave(self) -> None:
         """End the current actor while the machine closes; one that catches all it is thrown is left where it is."""
@@ -181,7 +204,8 @@ class Machine:
                 self.current = actor = self.runnable.pop(self._pick(self.runnable))
                 actor.greenlet.switch()
             else:
-                self.before_idle()
+                for wake in self.before_idle:
+                    wake()
                 if self.runnable:
                     continue
                 if not self._sleeping or self.stalled >= STALL_SECONDS:

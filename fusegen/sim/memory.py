@@ -28,18 +28,21 @@ SLOT_BYTES: Final = 64
 class Memory:
     """The bytes of one tensor storage on one rank.
 
-    `name` is that of the kernel parameter it was last passed as. `peers` are the memories of the same symmetric
-    allocation by rank, None for plain memory, empty when all ranks have freed it. `waiters` are the actors that wait
-    for a word, `records` the last notify of it, and `taken` a value that a wait
-    took though no program had written it, all by byte address.
+    `itemsize` are the bytes of an element of the tensor, `name` is that of the kernel parameter it was last passed as.
+    `peers` are the memories of the same symmetric allocation by rank, None for plain memory, empty when all ranks have
+    freed it; `allocation` counts the symmetric ones from 1, and is 0 for plain memory. `waiters` are the actors that
+    wait for a word, `records` the last notify of it, and `taken` a value that a wait took though no program had written
+    it, all by byte address.
     """
 
     __slots__ = (
         "__weakref__",
+        "allocation",
         "buffer",
         "bytes",
         "freed",
         "has_plain_stores",
+        "itemsize",
         "name",
         "owner",
         "peers",
@@ -56,8 +59,10 @@ class Memory:
         self.buffer = self.bytes.data
         self.owner = storage
         self.rank = rank
+        self.itemsize = tensor.dtype.itemsize
         self.name = ""
         self.peers: tuple[Memory, ...] | None = None
+        self.allocation = 0
         self.freed = False
         self.waiters: dict[int, list[Actor]] = {}
         self.records: dict[int, SlotRecord] = {}
@@ -184,6 +189,10 @@ class AccessPort:
         if memory.freed:
             raise use_after_free(pointer)
 
+    def check_slots(self, pointer: Pointer, low: int, high: int) -> None:
+        """Check words that a wait or a notify of the running actor is about to use."""
+        self.check(pointer, low, high)
+
     def load(self, pointer: Pointer, mask: Any, other: Any) -> Any:
         """Values at the pointer. Lanes that the mask excludes are `other`, or unspecified: NaN, or a huge integer."""
         element = pointer.element
@@ -222,37 +231,41 @@ class AccessPort:
         if isinstance(offset, int):
             if mask is None or mask:
                 self.access(pointer, offset, offset, offset, Write)
-                _view(pointer, offset, (), ())[...] = _converted(value, pointer.element)
+                self.put(pointer, _view(pointer, offset, (), ()), ..., _converted(value, pointer.element))
             return
         data = _converted(value, pointer.element)
         if type(offset) is Affine:
             if mask is None:
-                self._box_view(pointer, offset, Write)[...] = data
+                self.put(pointer, self._box_view(pointer, offset, Write), ..., data)
                 return
             if isinstance(mask, bool):
                 mask = _uniform(mask, offset.shape)
             if type(mask) is BoxMask:
                 shape = offset.shape
                 if mask.upper == shape and mask.is_full:
-                    self._box_view(pointer, offset, Write)[...] = data
+                    self.put(pointer, self._box_view(pointer, offset, Write), ..., data)
                     return
                 mask = mask.broadcast_to(shape)
                 if not mask.is_empty:
                     if data.shape != shape:
                         data = np.broadcast_to(data, shape)
-                    self._box_view(pointer, _clip(offset, mask), Write)[...] = data[mask.slices()]
+                    self.put(pointer, self._box_view(pointer, _clip(offset, mask), Write), ..., data[mask.slices()])
                 return
         offsets, lanes = _dense_lanes(pointer, mask)
         chosen = offsets[lanes]
         if chosen.size:
             self._check_dense(pointer, chosen, Write)
-            _flat(pointer)[chosen] = np.broadcast_to(data, offsets.shape)[lanes]
+            self.put(pointer, _flat(pointer), chosen, np.broadcast_to(data, offsets.shape)[lanes])
+
+    def put(self, pointer: Pointer, elements: np.ndarray, places: Any, data: np.ndarray) -> None:
+        """Write `data` to `elements[places]` of the pointer's memory."""
+        elements[places] = data
 
     def atomic_add(self, pointer: Pointer, value: Any, mask: Any) -> Any:
         """Add to every included lane; returns the values before. Lanes that meet at one address all count."""
         element = pointer.element
         offset = pointer.offset
-        if type(offset) is Affine and (mask is None or type(mask) is BoxMask) and _is_injective(offset):
+        if type(offset) is Affine and (mask is None or type(mask) is BoxMask) and offset.is_injective:
             box = mask.broadcast_to(offset.shape) if mask is not None else _uniform(True, offset.shape)
             return self._add_to_box(pointer, offset, box, value)
         offsets, lanes = _dense_lanes(pointer, mask)
@@ -278,6 +291,13 @@ class AccessPort:
 
     def copy(self, destination: Pointer, source: Pointer, size: int, *, completion: Completion) -> None:
         """Copy `size` bytes between two scalar pointers. The call waits for the tokens of both."""
+        to, origin = self.copy_ends(destination, source, size, completion)
+        to[...] = origin
+
+    def copy_ends(
+        self, destination: Pointer, source: Pointer, size: int, completion: Completion
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The bytes that a copy writes and those that it reads, checked."""
         if size <= 0:
             raise ValueError(f"expected a positive number of bytes, got {size}")
         views = []
@@ -288,7 +308,7 @@ class AccessPort:
             as_bytes = Pointer(pointer.memory, uint8, first, pointer.name, None, tokens)
             self.access(as_bytes, Affine(first, (1,), (size,), True), first, first + size - 1, kind, completion)
             views.append(pointer.memory.bytes[first : first + size])
-        views[1][...] = views[0]
+        return views[1], views[0]
 
     def _box_view(self, pointer: Pointer, index: Affine, kind: AccessKind) -> np.ndarray:
         """The touched elements as a strided view, checked."""
@@ -323,17 +343,6 @@ def out_of_bounds(pointer: Pointer, low: int, high: int, *, slot: Slot | None = 
             slot=slot,
         )
     )
-
-
-def _is_injective(index: Affine) -> bool:
-    """No two lanes have the same index: each stride is larger than all that smaller strides reach."""
-    reach = 0
-    for coef, extent in sorted(zip(map(abs, index.coefs), index.shape, strict=True)):
-        if extent > 1:
-            if coef <= reach:
-                return False
-            reach += coef * (extent - 1)
-    return True
 
 
 def _clip(index: Affine, mask: BoxMask) -> Affine:

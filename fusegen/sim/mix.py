@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.util import decode_source
 from pathlib import Path
 from typing import Final, Literal
@@ -40,9 +41,14 @@ def core_unit_of(module: Path) -> CoreUnit:
     Vector cores for a file that cannot be read or is not Python: running it says what is wrong with it.
     """
     try:
-        tree = ast.parse(decode_source(module.read_bytes()))
+        return _core_unit(module.read_bytes())
     except (OSError, SyntaxError, ValueError):
         return "vector"
+
+
+@lru_cache(maxsize=16)
+def _core_unit(source: bytes) -> CoreUnit:
+    tree = ast.parse(decode_source(source))
     kernels = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and _is_jit(node))
     return "AI" if any(has_mix_calls(kernel) for kernel in kernels) else "vector"
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from fusegen.sim.actors import Actor
 from fusegen.sim.engines import Links
 from fusegen.sim.errors import SimulationError
 from fusegen.sim.events import Observer
-from fusegen.sim.findings import ActorName, Finding
+from fusegen.sim.findings import ActorName, Deadlock, Finding, StepLimit
 from fusegen.sim.heap import SymmetricHeap
 from fusegen.sim.host.process import Hosts
 from fusegen.sim.language.device import DeviceLanguage
-from fusegen.sim.machine import Machine
+from fusegen.sim.machine import Machine, run_user_code
 from fusegen.sim.mix import CoreCount, CoreUnit
 from fusegen.sim.order.checker import OrderChecker
 from fusegen.sim.order.proof import Proof
@@ -30,6 +30,8 @@ from fusegen.targets import Target
 
 MAX_RANKS: Final = 16
 DEFAULT_STEP_LIMIT: Final = 20_000_000
+HANGS: Final = (Deadlock, StepLimit)
+"""Findings that programs may wait under."""
 
 
 class HostProgram(Protocol):
@@ -48,6 +50,13 @@ class HostProgram(Protocol):
         """Run the process of a rank, from its start to its end. What it raises is a finding."""
         ...
 
+    def dump(self, rank: int) -> dict[str, Any] | None:
+        """The signal slots and the launches of a rank, for a run that hangs; None where there is nothing to say.
+
+        Runs as the host of the rank, while nothing else runs.
+        """
+        ...
+
     def result(self) -> Finding | None:
         """What is wrong with the results, asked when every process has ended and nothing else was found."""
         ...
@@ -57,13 +66,15 @@ class HostProgram(Protocol):
 class Outcome:
     """The end of a run: whether every process came to its end, findings, scheduling points, and stores of tiles.
 
-    `proof` is None when the order of the run was not checked.
+    `dumps` are those of the ranks that have one, when programs hang. `proof` is None when the order of the run was not
+    checked.
     """
 
     finished: bool
     findings: tuple[Finding, ...]
     steps: int
     tiles: int
+    dumps: tuple[dict[str, Any], ...] = ()
     proof: Proof | None = None
 
 
@@ -107,7 +118,7 @@ def run_program(
     count = CoreCount(cores, core_unit)
     hosts = Hosts(machine, ranks=ranks, cores=count, ranks_per_node=ranks_per_node)
     heap = SymmetricHeap(ranks=ranks, links=Links(ranks_per_node=ranks_per_node, device=target))
-    language = DeviceLanguage(machine, heap, on_tiles=progress)
+    language = DeviceLanguage(machine, heap, on_tiles=progress, late_stores=schedule.late_stores)
     with installed(machine, hosts, heap, language, count):
         for rank in range(ranks):
             machine.spawn(Actor(ActorName(rank=rank, kind="host")), partial(program.start, rank))
@@ -116,6 +127,7 @@ def run_program(
             end = verdict(machine, hosts, language.signals, language.barrier, program.slot_names)
             if order is not None:
                 order.finish(machine.blocked(), machine.line_of)
+            dumps = _dumps(program, machine, hosts) if any(isinstance(each, HANGS) for each in end) else ()
         finally:
             machine.close()
     findings = end
@@ -127,4 +139,21 @@ def run_program(
     if order is not None:
         findings = (*findings, *order.findings)
         proof = order.proof(is_clean=not findings)
-    return Outcome(not end, findings, steps=machine.steps, tiles=language.tiles, proof=proof)
+    return Outcome(not end, findings, steps=machine.steps, tiles=language.tiles, dumps=dumps, proof=proof)
+
+
+def _dumps(program: HostProgram, machine: Machine, hosts: Hosts) -> tuple[dict[str, Any], ...]:
+    """What the ranks of a machine in which programs wait would dump; a rank whose dump raises has none."""
+    if all(actor.is_host for actor in machine.blocked()):
+        return ()
+    machine.events.observers.clear()
+    found: dict[int, dict[str, Any] | None] = {}
+    for host in hosts.hosts:
+        machine.current = Actor(ActorName(rank=host.rank, kind="host"))
+        hosts.resume(machine.current)
+        run_user_code(partial(_keep_dump, program, host.rank, found))
+    return tuple(facts for facts in found.values() if facts is not None)
+
+
+def _keep_dump(program: HostProgram, rank: int, found: dict[int, dict[str, Any] | None]) -> None:
+    found[rank] = program.dump(rank)

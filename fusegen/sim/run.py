@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fusegen.sim.errors import SimulationError
 from fusegen.sim.events import Observer
@@ -27,8 +28,9 @@ class RunResult:
 
     `max_abs_err` is the largest over ranks, None when a rank did not finish; `rank_errors` has it by rank. `steps` are
     scheduling points, `tiles` stores of tiles, `wall_s` real seconds of the whole call. `schedule` is what `Replay`
-    takes, when the run was asked to record it, and `proof` says whether the run speaks for all schedules, when it was
-    asked to check races.
+    takes, with `late_stores`, when the run was asked to record it, and `proof` says whether the run speaks for all
+    schedules, when it was asked to check races. `dumps` are what the module's `dump` writes for each rank when programs
+    wait and none can go on, or the run does not end: what a watchdog would write on devices.
     """
 
     ok: bool
@@ -40,6 +42,8 @@ class RunResult:
     rank_errors: tuple[float | None, ...]
     schedule: tuple[int, ...] | None = None
     proof: Proof | None = None
+    late_stores: bool = False
+    dumps: tuple[dict[str, Any], ...] = ()
 
 
 def run_module(
@@ -68,7 +72,7 @@ def run_module(
     `seed` chooses the inputs, `schedule_seed` (by default the same) the order of actors where the schedule is random.
     `target` names the device, which decides whether there is UDMA: by default it has the engines that the module
     initialises, as Ascend910B3 has without UDMA and Ascend950PR_9599 with it. Nodes have `ranks_per_node` ranks each,
-    by default all of them. `record` asks for the schedule in the result. A watchdog of the module writes to `dump_dir`,
+    by default all of them. `record` asks for the schedule in the result. Dumps of a run that hangs go to `dump_dir`,
     or to a temporary folder. `progress` is told the number of tiles stored, now and then; `observers` receive every
     event. `races` checks that all accesses are ordered, and whether the run proves all schedules (docs/proof.md).
 
@@ -113,4 +117,6 @@ def run_module(
         rank_errors=tuple(check.errors),
         schedule=tuple(recorder.picks) if recorder else None,
         proof=outcome.proof,
+        late_stores=strategy.late_stores,
+        dumps=outcome.dumps,
     )

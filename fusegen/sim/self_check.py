@@ -2,16 +2,19 @@
 
 A module defines TOLERANCE, process_group(heap), available_cores(), heap_bytes(**shape, ranks=, cores=) and
 self_check(**shape, launches=, seed=, dump_dir=) -> largest error of the rank; it may define slot_axes(**shape, ranks=,
-cores=) -> by name of an allocation of signal slots, which kernels know as `NAME_ptr`, the axes of these slots.
+cores=) -> by name of an allocation of signal slots, which kernels know as `NAME_ptr`, the axes of these slots; and it
+may define KERNEL, Workspace and dump(workspace, path), which writes the state of a workspace as JSON.
 """
 
 from __future__ import annotations
 
 import inspect
+import json
 import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache, wraps
 from importlib.util import decode_source
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -36,10 +39,11 @@ class SelfCheck:
     ) -> None:
         self._path = path
         self._source = path.read_bytes()
-        self._code: CodeType | None = None
         self._shape = shape
         self._ranks = ranks
         self._options = {"launches": launches, "seed": seed, "dump_dir": dump_dir}
+        self._dump_dir = dump_dir
+        self._workspaces: dict[int, tuple[ModuleType, Any]] = {}
         self._tolerance = 0.0
         self.slot_names = SlotNames({})
         self.errors: list[float | None] = [None] * ranks
@@ -58,18 +62,40 @@ class SelfCheck:
         """Run the self-check of a rank."""
         module = ModuleType(self._path.stem)
         module.__file__ = str(self._path)
-        self._code = self._code or compile(decode_source(self._source), str(self._path), "exec")
         with _registered(module):
-            exec(self._code, vars(module))
+            exec(_compiled(self._source, str(self._path)), vars(module))
         self._check_contract(module)
         self._tolerance = float(module.TOLERANCE)
         self.slot_names = self._slot_names(module)
+        self._watch_workspaces(module, rank)
         heap = module.heap_bytes(**self._shape, ranks=self._ranks, cores=module.available_cores())
         with module.process_group(heap):
             error = module.self_check(**self._shape, **self._options)
         if not _is_number(error):
             raise TypeError(f"self_check: expected the largest error, a number, got {error!r}")
         self.errors[rank] = math.inf if math.isnan(error) else float(error)
+
+    def dump(self, rank: int) -> dict[str, Any] | None:
+        """What the module's `dump` says of the workspace that a rank has made last, written to the dump folder too."""
+        if rank not in self._workspaces:
+            return None
+        module, workspace = self._workspaces[rank]
+        path = module.dump(workspace, self._dump_dir / f"{module.KERNEL}.rank{rank}.json")
+        facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return facts
+
+    def _watch_workspaces(self, module: ModuleType, rank: int) -> None:
+        """Remember the workspaces of a rank: a host that hangs has them in local variables."""
+        if not all(hasattr(module, name) for name in ("KERNEL", "Workspace", "dump")):
+            return
+        create = module.Workspace.__init__
+
+        @wraps(create)
+        def remembered(workspace: Any, *args: Any, **kwargs: Any) -> None:
+            create(workspace, *args, **kwargs)
+            self._workspaces[rank] = module, workspace
+
+        module.Workspace.__init__ = remembered
 
     def result(self) -> Finding | None:
         """A finding for ranks that left without a result or have a wrong one."""
@@ -109,6 +135,11 @@ class SelfCheck:
         names = [name for name in inspect.signature(module.self_check).parameters if name not in self._options]
         if set(names) != set(self._shape):
             raise SimulationError(f"shape: expected {', '.join(names)}, got {', '.join(self._shape) or 'nothing'}")
+
+
+@lru_cache(maxsize=16)  # every rank loads the same module, in every run
+def _compiled(source: bytes, path: str) -> CodeType:
+    return compile(decode_source(source), path, "exec")
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from types import CodeType
 from typing import Final
 
 from fusegen.sim.actors import Actor, BarrierWait, SlotWait
-from fusegen.sim.events import BarrierPassed, Notified, Waited
+from fusegen.sim.events import BarrierPassed, CodeLine, Notified, Waited
 from fusegen.sim.findings import CoreKind, Found, MisalignedSlot, Slot
 from fusegen.sim.machine import Machine
 from fusegen.sim.memory import SLOT_BYTES, AccessPort, Memory, Pointer, out_of_bounds
@@ -28,7 +28,8 @@ class SlotRecord:
     """The last notify of a slot that no program has overwritten, and the actors whose waits have seen it.
 
     `first_line` is where the slot was written for the first time: a slot starts free, so that line announces data,
-    and other lines return credits. `erased` is the notify that this one overwrote before any wait had seen it.
+    and other lines return credits. `seen_at` is the last wait that has seen it. `erased` is the notify that this one
+    overwrote before any wait had seen it.
     """
 
     writer: Actor
@@ -39,6 +40,7 @@ class SlotRecord:
     first_line: int
     erased: SlotRecord | None = None
     seen_by: list[Actor] = field(default_factory=list)
+    seen_at: CodeLine | None = None
 
     @property
     def announces(self) -> bool:
@@ -67,7 +69,7 @@ class Signals:
         self.credit_lines: set[int] = set()
         self.notified: dict[Memory, int] = {}
         self.notifiers: dict[tuple[str, int], tuple[CodeType, set[CoreKind]]] = {}
-        machine.before_idle = self.wake_satisfied
+        machine.before_idle.append(self.wake_satisfied)
 
     def wait(self, pointer: Pointer, count: int, value: int, *, has_token: bool = True) -> SlotWait:
         """Park the current actor until `count` slots from `pointer` on equal `value`; returns what it waited for."""
@@ -84,11 +86,14 @@ class Signals:
             self._machine.park(wait)
             for slot in wait.addresses():
                 memory.waiters[slot].remove(actor)
-        line = sys._getframe(2).f_lineno
+        frame = sys._getframe(2)
+        line = frame.f_lineno
+        here = CodeLine(frame.f_code, line)
         for slot in wait.addresses():
             record = memory.records.get(slot)
             if record is not None:
                 record.seen_by.append(actor)
+                record.seen_at = here
                 (self.data_lines if record.announces else self.credit_lines).add(line)
             elif value and not memory.has_plain_stores:
                 memory.taken.setdefault(slot, value)
@@ -136,12 +141,20 @@ class Signals:
         for address, record in list(memory.records.items()):
             if not record.is_in_memory(memory, address):
                 del memory.records[address]
-        for actors in memory.waiters.values():
-            self._wake(actors)
+        self._wake_waiters(memory)
+
+    def host_wrote(self, memory: Memory) -> None:
+        """After a host has written a memory: wake whom it satisfies; a scheduling point."""
+        self._wake_waiters(memory)
+        self._machine.give_way()
 
     def wake_satisfied(self) -> None:
-        """Wake every actor whose wait holds now, whoever has changed the slots: hosts do it without telling."""
+        """Wake every actor whose wait holds now, whoever has changed the slots: collectives do it without telling."""
         self._wake(list(self._machine.actors))
+
+    def _wake_waiters(self, memory: Memory) -> None:
+        for actors in memory.waiters.values():
+            self._wake(actors)
 
     def _wake(self, actors: list[Actor]) -> None:
         for actor in actors:
@@ -165,7 +178,7 @@ class Signals:
                     slot=Slot(address // SLOT_BYTES),
                 )
             )
-        self._port.check(pointer, first, last)
+        self._port.check_slots(pointer, first, last)
 
 
 def value_at(memory: Memory, address: int, element_bytes: int) -> int:
@@ -197,6 +210,7 @@ class DeviceBarrier:
         kernel = actor.kernel
         if kernel is None:
             raise TypeError("barrier_all_vec: expected a call inside a kernel")
+        self._machine.completing("barrier")
         kernel.has_waited = True
         actor.meetings += 1
         wait = BarrierWait(kernel.key, cubes)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 import torch
 import torch.distributed
@@ -16,6 +17,7 @@ from fusegen.sim.errors import Unsupported
 from fusegen.sim.heap import SymmetricHeap
 from fusegen.sim.host.clock import time_module
 from fusegen.sim.host.collectives import Distributed, Rendezvous
+from fusegen.sim.host.memories import Memories
 from fusegen.sim.host.process import Globals, Hosts
 from fusegen.sim.host.programs import Programs
 from fusegen.sim.host.shmem import Shmem
@@ -27,6 +29,9 @@ from fusegen.sim.machine import Machine
 from fusegen.sim.mix import CoreCount
 
 _MISSING = object()
+
+COLLECTION_THRESHOLD: Final = 100_000
+"""Objects that a run makes before Python looks for rings among them: there are few rings, and looking takes long."""
 
 
 class StandIn(ModuleType):
@@ -44,16 +49,21 @@ class StandIn(ModuleType):
 
 
 def modules(
-    machine: Machine, hosts: Hosts, heap: SymmetricHeap, language: DeviceLanguage, cores: CoreCount
+    machine: Machine,
+    hosts: Hosts,
+    heap: SymmetricHeap,
+    memories: Memories,
+    language: DeviceLanguage,
+    cores: CoreCount,
 ) -> dict[str, Any]:
     """Stand-in modules by their full name, each an attribute of its parent."""
-    rendezvous = Rendezvous(machine, hosts)
+    rendezvous = Rendezvous(machine, hosts, memories)
     tables: dict[str, dict[str, Any]] = {
         "shmem": Shmem(hosts, rendezvous, heap).table(),
         "time": time_module(machine),
         "torch.npu": Npu(machine, hosts).table(),
         "torch_npu": {},
-        "triton": Triton(Programs(machine, language), hosts, heap).table(),
+        "triton": Triton(Programs(machine, language), hosts, memories).table(),
         "triton.backends": {},
         "triton.backends.ascend": {},
         "triton.backends.ascend.driver": {"NPUUtils": npu_utils(vector_cores=cores.vector, ai_cores=cores.ai)},
@@ -80,7 +90,8 @@ def installed(
     machine: Machine, hosts: Hosts, heap: SymmetricHeap, language: DeviceLanguage, cores: CoreCount
 ) -> Iterator[None]:
     """Install all stand-ins; on leaving, modules, torch and what a process can set globally are as before."""
-    stand_ins = modules(machine, hosts, heap, language, cores)
+    memories = Memories(hosts, heap, machine.events)
+    stand_ins = modules(machine, hosts, heap, memories, language, cores)
     distributed = stand_ins.pop("torch.distributed")
     with ExitStack() as stack:
         stack.enter_context(_items(sys.modules, stand_ins))
@@ -89,8 +100,10 @@ def installed(
         stack.enter_context(_attributes(torch.distributed, distributed))
         stack.callback(Globals(os.environ).restore)
         stack.callback(torch.set_num_threads, torch.get_num_threads())
+        stack.callback(gc.set_threshold, *gc.get_threshold())
+        gc.set_threshold(COLLECTION_THRESHOLD, *gc.get_threshold()[1:])
         torch.set_num_threads(1)  # tiles are small: threads would wait for each other, and for other processes
-        stack.enter_context(NpuMode(hosts, heap, machine.events))
+        stack.enter_context(NpuMode(hosts, memories, language.signals.host_wrote))
         yield
 
 

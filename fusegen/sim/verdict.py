@@ -6,7 +6,7 @@ import traceback
 from pathlib import Path
 from typing import Final
 
-from fusegen.sim.diagnosis import diagnose, waits_of
+from fusegen.sim.diagnosis import diagnose, missing_reset, waits_of
 from fusegen.sim.findings import Finding, HostError, LeakedCollective, Location, StepLimit
 from fusegen.sim.host.process import Hosts
 from fusegen.sim.machine import STALL_SECONDS, HostFailure, Machine, text_of
@@ -37,7 +37,10 @@ def verdict(
     if causes:
         return _host_errors(machine, causes)
     if any(not actor.is_host for actor in blocked) or (blocked and not machine.failures):
-        return (diagnose(Scene(machine, hosts, signals, barrier, names)),)
+        scene = Scene(machine, hosts, signals, barrier, names)
+        deadlock = diagnose(scene)
+        reset = missing_reset(scene, deadlock)
+        return (deadlock, reset) if reset else (deadlock,)
     if machine.failures:
         return _host_errors(machine, machine.failures)
     if machine.actors:

@@ -128,6 +128,18 @@ class Watchdog(SpecModel):
     )
 
 
+class Debug(SpecModel):
+    """What a kernel does only to be found out: checks that cost a store or a copy in every launch."""
+
+    total_cores: Annotated[bool, Says("true or false")] = Field(
+        default=False,
+        description=(
+            "Whether program 0 of a launch stores the number of programs, which `synchronize` compares with the cores "
+            "of the workspace: a grid of another size leaves work undone, or hangs (guide 2.1)."
+        ),
+    )
+
+
 class Shape(SpecModel):
     """Tensor sizes by axis; each pattern has axes of its own."""
 
@@ -220,6 +232,7 @@ class SpecBase(SpecModel):
     )
     swizzle: Swizzle = Field(default=Swizzle(), description="In which order tiles are worked on.")
     watchdog: Watchdog = Field(default=Watchdog(), description="Host-side guard that reports hangs.")
+    debug: Debug = Field(default=Debug(), description="Checks for debugging, off by default.")
     verify: VerifyPoints[VerifyPoint]
 
 

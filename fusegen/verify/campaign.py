@@ -88,13 +88,15 @@ def _run(trial: Trial) -> TrialResult:
     failure = None
     if result.findings:
         made = (trial.schedule, trial.seed, trial.races)
-        failure = Failure(trial.subject, trial.condition, *made, result.findings, result.schedule or ())
+        failure = Failure(
+            trial.subject, trial.condition, *made, result.findings, result.schedule or (), result.late_stores
+        )
     return TrialResult(trial, failure, result.proof, result.max_abs_err, result.wall_s)
 
 
 def _explore(subject: Subject, condition: Condition) -> Explored:
     """Explore the orders of a condition in a process of the pool, up to the first finding."""
-    from fusegen.sim.explore import explore_module
+    from fusegen.sim.explore.run import explore_module
 
     with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
         exploration = explore_module(

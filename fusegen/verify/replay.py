@@ -66,7 +66,7 @@ class ReplayFile(BaseModel):
                 shape=self.shape,
                 launches=self.launches,
                 seed=self.seed,
-                schedule=Replay(self.picks),
+                schedule=Replay(self.picks, late_stores=self.late_stores),
                 target=self.target,
                 races=self.races,
             )
@@ -88,7 +88,7 @@ def write_replay(folder: Path, failure: Failure) -> Path:
         target=subject.target,
         races=failure.races,
         schedule=failure.schedule,
-        late_stores=failure.schedule == "late-stores",
+        late_stores=failure.late_stores,
         findings=tuple(map(str, failure.findings)),
         picks=failure.picks,
         source=subject.module.read_text(encoding="utf-8"),

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A run with findings and what repeats it: `picks` are those of the schedule that ran."""
+    """A run with findings and what repeats it: `picks` are those of the schedule that ran.
+
+    `late_stores` tells that stores were published as late as they may be.
+    """
 
     subject: Subject
     condition: Condition
@@ -27,6 +30,7 @@ class Failure:
     races: bool
     findings: tuple[Finding, ...]
     picks: tuple[int, ...]
+    late_stores: bool = False
 
     def to_json(self, replay: Path | None) -> list[dict[str, Any]]:
         """Each finding with the schedule under which it came, and the file that reproduces it."""

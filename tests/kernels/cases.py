@@ -13,7 +13,7 @@ from fusegen.render.environment import render
 from fusegen.sim import RunResult, run_module
 from fusegen.sim.events import Observer
 from fusegen.sim.findings import Finding, UdmaRule
-from tests.kernels.schedules import schedule
+from fusegen.sim.schedule import ScheduleName
 from tests.plan.plans import MIX, spec_for
 
 TILE = 16
@@ -48,7 +48,7 @@ class Condition:
     ranks: int
     cores: int
     shape: tuple[int, ...]
-    schedule: str = "random"
+    schedule: ScheduleName = "random"
     launches: int = 3
 
     def named(self, pattern: str) -> dict[str, int]:
@@ -101,7 +101,7 @@ def run(
         shape=condition.named(pattern),
         launches=condition.launches,
         seed=seed,
-        schedule=schedule(condition.schedule, seed=seed),
+        schedule=condition.schedule,
         target=target,
         observers=observers,
     )

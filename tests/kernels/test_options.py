@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fusegen.sim.findings import HostError
 from tests.kernels.cases import AXES, SUMS, Condition, assert_clean, edited, moves_only, rendered, run, small
 from tests.plan.plans import BASES, MIX, choice_id
 
@@ -102,6 +103,40 @@ def test_a_zero_extent_launches_nothing(tmp_path: Path, pattern: str, sync: str)
             result = run(tmp_path, text, pattern, condition)
             assert_clean(result, exact=True)
             assert result.tiles == 0
+
+
+@pytest.mark.parametrize("sync", ["barrier", "signal"])
+@pytest.mark.parametrize("pattern", BASES)
+def test_the_programs_of_a_launch_are_counted(tmp_path: Path, pattern: str, sync: str) -> None:
+    """Guide 2.1, the assertion on total_vec: a grid that an edit made smaller works, and is refused."""
+    condition = CONDITION[AXES[pattern]]
+    text = rendered(pattern, (condition,), **small(pattern, sync=sync, debug={"total_cores": True}))
+    assert_clean(run(tmp_path, text, pattern, condition), exact=moves_only(pattern))
+    grid = ("[(cores,)]", "[(cores - 1,)]")
+    (finding,) = run(tmp_path, edited(text, grid), pattern, condition).findings
+    assert isinstance(finding, HostError)
+    assert finding.ranks == (0, 1, 2)
+    cores, kind = condition.cores, "AI cores" if pattern in MIX else "vector cores"
+    message = (
+        f"launch mode mismatch: expected a grid of {cores} programs, one for each of the workspace's {kind}, "
+        f"got {cores - 1}: launch the kernel with the grid (workspace.cores,)"
+    )
+    assert message in finding.message
+    unchecked = rendered(pattern, (condition,), **small(pattern, sync=sync))
+    assert "total_cores" not in unchecked
+    assert_clean(run(tmp_path, edited(unchecked, grid), pattern, condition), exact=moves_only(pattern))
+
+
+def test_the_one_call_form_counts_programs_too(tmp_path: Path) -> None:
+    condition = CONDITION[AXES["allgather"]]
+    text = rendered("allgather", (condition,), **small("allgather", debug={"total_cores": True}))
+    call = (
+        "    own = torch.Generator()",
+        "    return allgather(torch.ones(M, N, dtype=DTYPE).npu()).sum().item() * 0\n    own = torch.Generator()",
+    )
+    assert_clean(run(tmp_path, edited(text, call), "allgather", condition), exact=False)
+    (finding,) = run(tmp_path, edited(text, call, ("[(cores,)]", "[(cores - 1,)]")), "allgather", condition).findings
+    assert "launch mode mismatch: expected a grid of 4 programs" in finding.message
 
 
 BITS = """

@@ -173,8 +173,10 @@ def toy(pattern: str, tensors: tuple[Tensor, ...], dimensions: str, host: Host, 
     """The plan is that of a reverse All2All but for what the host half reads."""
     exact = host.allocations[0].dtype != "float32" and "b" not in {each.name for each in tensors}
     split = (("NPU_SPLIT", host.npu_split),) if host.npu_split > 1 else ()
+    base = plan_of(sync="barrier", flatten="none", dtype="float16")
     plan = replace(
-        plan_of(sync="barrier", flatten="none", dtype="float16"),
+        base,
+        stages=tuple(replace(stage, tasks=replace(stage.tasks, round=None)) for stage in base.stages),
         name=f"{pattern}_toy",
         pattern=pattern,
         dimensions=tuple(Dimension(name, "") for name in dimensions),

@@ -40,7 +40,11 @@ IMPORTED = {
 def variants(pattern: str, choice: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """What a choice is rendered with besides: nothing, another order of tiles, other types."""
     found: dict[str, dict[str, Any]] = {"": {}}
-    watched: dict[str, Any] = {"watchdog": {"timeout_s": 12.5}, "description": "A line about the kernel."}
+    watched: dict[str, Any] = {
+        "watchdog": {"timeout_s": 12.5},
+        "debug": {"total_cores": True},
+        "description": "A line about the kernel.",
+    }
     if choice["buffer_num"] == 1:
         found["float32"] = {"dtype": "float32", **watched}
     if choice["buffer_num"] == 2 and choice["transport"] == "mte":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -175,7 +176,7 @@ def test_nothing_is_left_behind_by_a_deadlock(signal_module: Path, without_line)
         ({"ranks": 17}, "ranks: expected 1 to 16, got 17"),
         ({"cores": 0}, "cores: expected at least 1, got 0"),
         ({"shape": {"S": 1, "H": 1}}, "shape: expected S, H, D, got S, H"),
-        ({"schedule": "lucky"}, "schedule: expected round-robin or random, got 'lucky'"),
+        ({"schedule": "lucky"}, "schedule: expected one of round-robin, random, pct, .*, late-stores, got 'lucky'"),
     ],
 )
 def test_arguments_are_checked(signal_module: Path, options, message: str) -> None:
@@ -227,3 +228,12 @@ def check(rank, ranks):
     (finding,) = run_source(source).findings
     assert finding.kind == "StepLimit"
     assert finding.message == "a host still polls after 600 s of virtual time in which nothing happened"
+
+
+def test_a_run_leaves_the_garbage_collector_as_it_was(run_source) -> None:
+    before = gc.get_threshold()
+    result = run_source(
+        "import gc\n\n\ndef check(rank, ranks):\n    return 0.0 if gc.get_threshold()[0] == 100_000 else 1.0\n"
+    )
+    assert result.ok
+    assert gc.get_threshold() == before

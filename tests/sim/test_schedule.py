@@ -1,4 +1,4 @@
-"""Strategies pick a valid place, reproducibly; what a run did can be done again."""
+"""Strategies pick a valid place, reproducibly; what a run did can be done again; hosts and programs that poll end."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from fusegen.sim import Replay, ReplayMismatch, run_module
 from fusegen.sim.actors import Actor
 from fusegen.sim.errors import SimulationError
 from fusegen.sim.findings import ActorName
-from fusegen.sim.schedule import schedule_named
+from fusegen.sim.schedule import SCHEDULE_NAMES, ScheduleName, schedule_named
 from fusegen.sim.schedule.replay import Recorded
+from tests.sim.checks import assert_exact
 
 SHAPE = {"S": 200, "H": 2, "D": 40}
 
@@ -26,12 +27,17 @@ def actors(count: int) -> list[Actor]:
     return result
 
 
-@given(st.integers(0, 1000), st.lists(st.integers(1, 50), max_size=30))
-def test_random_is_reproducible_and_in_range(seed: int, queues: list[int]) -> None:
-    first, second = (schedule_named("random", seed=seed) for _ in range(2))
+@pytest.mark.parametrize("name", SCHEDULE_NAMES)
+@given(seed=st.integers(0, 1000), queues=st.lists(st.integers(1, 50), max_size=30))
+def test_a_strategy_is_reproducible_and_in_range(name: ScheduleName, seed: int, queues: list[int]) -> None:
+    first, second = (schedule_named(name, seed=seed) for _ in range(2))
     picks = [first.pick(actors(runnable)) for runnable in queues]
     assert picks == [second.pick(actors(runnable)) for runnable in queues]
     assert all(0 <= pick < runnable for pick, runnable in zip(picks, queues, strict=True))
+
+
+def test_only_one_strategy_delays_stores() -> None:
+    assert [name for name in SCHEDULE_NAMES if schedule_named(name, seed=0).late_stores] == ["late-stores"]
 
 
 def test_random_reaches_everybody() -> None:
@@ -44,8 +50,9 @@ def test_round_robin_takes_the_first() -> None:
 
 
 def test_unknown_schedule() -> None:
-    with pytest.raises(SimulationError, match="schedule: expected round-robin or random, got 'pct'"):
-        schedule_named("pct", seed=0)
+    names = "round-robin, random, pct, slow-rank, slow-core, starving, late-stores"
+    with pytest.raises(SimulationError, match=f"schedule: expected one of {names}, got 'lucky'"):
+        schedule_named("lucky", seed=0)
 
 
 def test_replay_picks_the_recorded_actors() -> None:
@@ -72,15 +79,19 @@ def test_replay_is_strict() -> None:
 
 
 @pytest.mark.parametrize("launches", [1, 2])
-def test_a_recorded_run_replays_exactly(signal_module: Path, launches: int) -> None:
+@pytest.mark.parametrize("name", SCHEDULE_NAMES)
+def test_a_recorded_run_replays_exactly(signal_module: Path, name: ScheduleName, launches: int) -> None:
     options = {"ranks": 2, "cores": 6, "shape": SHAPE, "launches": launches}
-    first = run_module(signal_module, **options, schedule="random", schedule_seed=5, record=True)
+    first = run_module(signal_module, **options, schedule=name, schedule_seed=5, record=True)
     assert first.schedule is not None
+    assert first.late_stores == (name == "late-stores")
     assert len(first.schedule) > first.steps // 2
-    again = run_module(signal_module, **options, schedule=Replay(first.schedule), record=True)
+    replay = Replay(first.schedule, late_stores=first.late_stores)
+    again = run_module(signal_module, **options, schedule=replay, record=True)
     assert (again.steps, again.tiles, again.schedule) == (first.steps, first.tiles, first.schedule)
-    other = run_module(signal_module, **options, schedule="random", schedule_seed=6, record=True)
-    assert other.schedule != first.schedule
+    assert again.late_stores == first.late_stores
+    other = run_module(signal_module, **options, schedule=name, schedule_seed=6, record=True)
+    assert (other.schedule == first.schedule) == (name == "round-robin")
 
 
 def test_a_finding_replays_exactly(barrier_module: Path, mutant) -> None:
@@ -129,3 +140,68 @@ def self_check(*, launches, seed, dump_dir):
     assert (first[0], first[1], second[1]) == (second[0], 1, 2)
     assert order_and_seed(1, 6)[0] != first[0]
     assert order_and_seed(5, None)[0] == first[0]
+
+
+POLLING_HOST = """
+@triton.jit
+def kernel(flag_ptr, WORK: tl.constexpr):
+    core = tl.program_id(0)
+    for _ in range(WORK):
+        libshmem_device.fence()
+    if core == 0:
+        tl.store(flag_ptr, 1)
+
+
+def check(rank, ranks):
+    flag = torch.zeros(8, dtype=torch.int64).npu()
+    if rank == 0:
+        stream = torch.npu.Stream()
+        with torch.npu.stream(stream):
+            kernel[(3,)](flag, WORK=20)
+        started = time.monotonic()
+        while not stream.query() and time.monotonic() - started < 60:
+            time.sleep(0.01)
+        assert flag[0].item() == 1
+    dist.barrier()
+    return 0.0
+"""
+
+POLLING_PROGRAM = """
+@triton.jit
+def kernel(flag_ptr, y_ptr):
+    if tl.program_id(0) < 2:
+        while tl.{poll} == 0:
+            pass
+        tl.store(y_ptr + tl.program_id(0), 1)
+    else:
+        tl.store(flag_ptr, 1)
+        libshmem_device.fence()
+
+
+def check(rank, ranks):
+    y = torch.zeros(10, dtype=torch.int64).npu()
+    kernel[(3,)](y[2:], y)
+    return difference(y[:2], [1, 1])
+"""
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", SCHEDULE_NAMES)
+def test_a_host_that_polls_ends(run_source, name: ScheduleName, seed: int) -> None:
+    assert_exact(run_source(POLLING_HOST, ranks=2, schedule=name, seed=seed))
+
+
+@pytest.mark.parametrize("poll", ["load(flag_ptr)", "atomic_add(flag_ptr, 0)"])
+@pytest.mark.parametrize("name", SCHEDULE_NAMES)
+def test_programs_that_poll_end(run_source, name: ScheduleName, poll: str) -> None:
+    for seed in range(3):
+        source = POLLING_PROGRAM.replace("{poll}", poll)
+        assert_exact(run_source(source, ranks=2, schedule=name, seed=seed, step_limit=1_000_000))
+
+
+def test_a_late_store_without_a_fence_is_not_late_for_ever(run_source) -> None:
+    source = POLLING_PROGRAM.replace("{poll}", "load(flag_ptr)").replace(
+        "        libshmem_device.fence()\n",
+        '        dl.wait(y_ptr, 1, "sys", "acquire", waitValue=1)\n',
+    )
+    assert_exact(run_source(source, schedule="late-stores", step_limit=1_000_000))

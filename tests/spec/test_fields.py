@@ -12,8 +12,8 @@ TARGET_LIST = (
     "Ascend950DT_9595, Ascend950PR_957c"
 )
 ALL_KEYS = (
-    "keys: pattern, description, dtype, target, transport, sync, announce, buffer_num, swizzle, watchdog, verify, "
-    "flatten, roles, tile"
+    "keys: pattern, description, dtype, target, transport, sync, announce, buffer_num, swizzle, watchdog, debug, "
+    "verify, flatten, roles, tile"
 )
 DEPTH = "2 overlaps moving and consuming; more cost memory"
 

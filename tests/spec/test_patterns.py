@@ -29,6 +29,7 @@ COMMON = {
     "buffer_num",
     "swizzle",
     "watchdog",
+    "debug",
     "verify",
 }
 OWN = {
@@ -47,6 +48,7 @@ DEFAULTS: dict[str, Any] = {
     "announce": "per_tile",
     "buffer_num": 2,
     "watchdog": {"enabled": True, "timeout_s": 60.0},
+    "debug": {"total_cores": False},
 }
 HEAD_DEFAULTS = {"tile": {"s": 64, "d": 128}, "flatten": "auto", "roles": "interleaved"}
 ROW_DEFAULTS = {"tile": {"m": 64, "n": 128}, "flatten": "auto", "roles": "interleaved"}

@@ -24,7 +24,7 @@ from dataclasses import replace
 
 from fusegen.plan.expr import Const, Expr, Sym, cdiv
 from fusegen.plan.facts import Decision
-from fusegen.plan.ir import Buffer, HandOver, KernelPlan, Protocol, Purpose, SignalCover, SlotGroup
+from fusegen.plan.ir import Buffer, HandOver, KernelPlan, Protocol, Purpose, SignalCover, SlotGroup, SlotValues
 from fusegen.plan.layout import Axis, Layout
 from fusegen.plan.passes.slots import access_to, cover_edges_of, every_rank, with_stages
 from fusegen.plan.stages import (
@@ -161,6 +161,7 @@ def _protocol(tasks: Tasks) -> Protocol:
         Definition("turn", Sym("launch") * uses + Sym(tasks.round.name) // Sym("BUFFER_NUM")),
     )
     return Protocol(
+        values=SlotValues.COUNTED,
         free=turn,
         ready=turn + 1,
         credit=(turn + 1) % (LAUNCHES * uses),

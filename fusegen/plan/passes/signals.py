@@ -21,6 +21,7 @@ from fusegen.plan.ir import (
     Purpose,
     SignalCover,
     SlotGroup,
+    SlotValues,
 )
 from fusegen.plan.layout import Axis, Layout
 from fusegen.plan.passes.barriers import CLOSE_WHOLE
@@ -137,6 +138,7 @@ def _cover_arrivals(plan: KernelPlan, buffer: Buffer) -> KernelPlan:
     """One slot for each piece of a region that is written once in a launch: never reset, any number of waiters."""
     names = tuple((axis.name, f"{buffer.signal}_{axis.name.removesuffix('_rank')}") for axis in buffer.pieces[:-1])
     protocol = Protocol(
+        values=SlotValues.LAUNCH,
         free=None,
         ready=Sym("launch") + 1,
         credit=None,
@@ -267,6 +269,7 @@ def _values_reason(rounds: str, *, merged: bool) -> str:
 def _free_and_ready() -> Protocol:
     """0 and 1: enough where one producer core and one consumer core work on a slot, use after use."""
     return Protocol(
+        values=SlotValues.PLAIN,
         free=Const(0),
         ready=Const(1),
         credit=Const(0),
@@ -285,6 +288,7 @@ def _use_numbers(tasks: Tasks) -> Protocol:
     uses_definition = Definition("uses", cdiv(tasks.round.extent - ring, Sym("BUFFER_NUM")))
     credit: Expr = (use + 1) % uses * 2
     return Protocol(
+        values=SlotValues.NUMBERED,
         free=2 * use,
         ready=2 * use + 1,
         credit=credit,

@@ -45,6 +45,7 @@ def base_plan(
         target=target(spec.target),
         choices=choices,
         watchdog_seconds=spec.watchdog.timeout_s if spec.watchdog.enabled else None,
+        stores_total_cores=spec.debug.total_cores,
         tolerance=tolerance,
         constants=(*constants, *((("NPU_SPLIT", choices.npu_split),) if choices.npu_split > 1 else ())),
         verify=tuple(

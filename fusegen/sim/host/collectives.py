@@ -14,6 +14,7 @@ from fusegen.sim.actors import Actor, CollectiveWait
 from fusegen.sim.errors import Unsupported
 from fusegen.sim.events import HostCollective
 from fusegen.sim.findings import CollectiveMismatch, Found
+from fusegen.sim.host.memories import Memories
 from fusegen.sim.host.process import Host, Hosts
 from fusegen.sim.machine import Machine
 
@@ -33,18 +34,23 @@ class _Meeting:
 class Rendezvous:
     """Matches the n-th collective of every rank."""
 
-    def __init__(self, machine: Machine, hosts: Hosts) -> None:
+    def __init__(self, machine: Machine, hosts: Hosts, memories: Memories) -> None:
         self._machine = machine
         self._hosts = hosts
+        self._memories = memories
         self._meetings: dict[int, _Meeting] = {}
 
-    def meet(self, name: str, payload: Any, combine: Combine, *, size: object = None) -> Any:
+    def meet(
+        self, name: str, payload: Any, combine: Combine, *, size: object = None, reads: Any = (), writes: Any = ()
+    ) -> Any:
         """Park until every rank has come; the last one computes a result for each rank from all payloads by rank.
 
-        `size` must be equal on all ranks.
+        `size` must be equal on all ranks. `reads` and `writes` are the tensors of this rank that it reads and writes.
         """
         host = self._hosts.current
         host.drain()
+        for tensor in reads:
+            self._memories.touch(tensor, is_write=False)
         meeting = self._meetings.setdefault(host.collectives, _Meeting())
         call = name if size is None else f"{name} {size}"
         meeting.payloads[host.rank] = payload
@@ -56,6 +62,7 @@ class Rendezvous:
         if len(meeting.payloads) < len(self._hosts.hosts):
             meeting.waiting.append(self._machine.current)
             self._machine.park(CollectiveWait(name))
+            self._wrote(writes)
         else:
             with torch._C.DisableTorchFunction():
                 meeting.results = combine([meeting.payloads[rank] for rank in sorted(meeting.payloads)])
@@ -66,8 +73,14 @@ class Rendezvous:
                 self._machine.events.tell(HostCollective(*self._machine.events.here(), name, actors))
             for actor in meeting.waiting:
                 self._machine.wake(actor)
+            self._wrote(writes)
+            self._machine.give_way()
         host.collectives += 1
         return meeting.results[host.rank]
+
+    def _wrote(self, tensors: Any) -> None:
+        for tensor in tensors:
+            self._memories.touch(tensor, is_write=True)
 
 
 UNSUPPORTED: Final = (
@@ -164,7 +177,7 @@ class Distributed:
 
         self._group("all_gather", group, async_op)
         self._check_list("all_gather", "output", outputs, tensor)
-        self._meet("all_gather", (outputs, tensor), combine, size=_size(tensor))
+        self._meet("all_gather", (outputs, tensor), combine, size=_size(tensor), reads=[tensor], writes=outputs)
 
     def all_gather_into_tensor(
         self, output: torch.Tensor, tensor: torch.Tensor, group: Any = None, async_op: bool = False
@@ -179,7 +192,8 @@ class Distributed:
 
         self._group("all_gather_into_tensor", group, async_op)
         _check_whole("all_gather_into_tensor", "output", output, "input", tensor, self._ranks)
-        self._meet("all_gather_into_tensor", (output, tensor), combine, size=_size(tensor))
+        touched = {"reads": [tensor], "writes": [output]}
+        self._meet("all_gather_into_tensor", (output, tensor), combine, size=_size(tensor), **touched)
 
     def all_gather_object(self, outputs: list[Any], value: Any, group: Any = None) -> None:
         """outputs[r] = a copy of the value of rank r."""
@@ -210,7 +224,8 @@ class Distributed:
 
         self._group("all_reduce", group, async_op)
         _check_contiguous("all_reduce", tensor=tensor)
-        self._meet("all_reduce", tensor, combine, size=f"{_size(tensor)}, {_op_name(op)}")
+        size = f"{_size(tensor)}, {_op_name(op)}"
+        self._meet("all_reduce", tensor, combine, size=size, reads=[tensor], writes=[tensor])
 
     def reduce_scatter_tensor(
         self,
@@ -232,7 +247,7 @@ class Distributed:
         self._group("reduce_scatter_tensor", group, async_op)
         _check_whole("reduce_scatter_tensor", "input", tensor, "output", output, self._ranks)
         size = f"{_size(tensor)}, {_op_name(op)}"
-        self._meet("reduce_scatter_tensor", (output, tensor), combine, size=size)
+        self._meet("reduce_scatter_tensor", (output, tensor), combine, size=size, reads=[tensor], writes=[output])
 
     def reduce_scatter(
         self,
@@ -253,7 +268,8 @@ class Distributed:
 
         self._group("reduce_scatter", group, async_op)
         self._check_list("reduce_scatter", "input", inputs, output)
-        self._meet("reduce_scatter", (output, inputs), combine, size=f"{_size(output)}, {_op_name(op)}")
+        size = f"{_size(output)}, {_op_name(op)}"
+        self._meet("reduce_scatter", (output, inputs), combine, size=size, reads=inputs, writes=[output])
 
     def broadcast(self, tensor: torch.Tensor, src: int, group: Any = None, async_op: bool = False) -> None:
         """tensor = that of rank `src`."""
@@ -267,7 +283,8 @@ class Distributed:
         if not 0 <= src < self._ranks:
             raise ValueError(f"broadcast: expected 0 to {self._ranks - 1} as src, got {src}")
         _check_contiguous("broadcast", tensor=tensor)
-        self._meet(f"broadcast from {src}", tensor, combine, size=_size(tensor))
+        role = "reads" if src == self._hosts.current.rank else "writes"
+        self._meet(f"broadcast from {src}", tensor, combine, size=_size(tensor), **{role: [tensor]})
 
     def all_to_all_single(
         self, output: torch.Tensor, tensor: torch.Tensor, *splits: Any, group: Any = None, async_op: bool = False
@@ -291,7 +308,7 @@ class Distributed:
         if tensor.dim() and tensor.shape[0] % self._ranks:
             got = tuple(tensor.shape)
             raise ValueError(f"all_to_all_single: expected axis 0 to be a multiple of {self._ranks} ranks, got {got}")
-        self._meet("all_to_all_single", (output, tensor), combine, size=_size(tensor))
+        self._meet("all_to_all_single", (output, tensor), combine, size=_size(tensor), reads=[tensor], writes=[output])
 
     def _group(self, name: str, group: Any = None, async_op: bool = False) -> Host:
         """The current host, which must have joined the group of all ranks."""

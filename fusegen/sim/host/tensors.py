@@ -13,9 +13,9 @@ from typing import Any, Final
 import torch
 from torch.overrides import TorchFunctionMode
 
-from fusegen.sim.events import EventPort, HostTouched
-from fusegen.sim.heap import SymmetricHeap
+from fusegen.sim.host.memories import Memories
 from fusegen.sim.host.process import Hosts
+from fusegen.sim.memory import Memory
 
 _PROPERTIES: Final = ("shape", "dtype", "device", "layout", "requires_grad", "is_sparse", "ndim", "itemsize", "nbytes")
 _METHODS: Final = (
@@ -61,17 +61,19 @@ def on_device(tensor: torch.Tensor) -> torch.Tensor:
 
 
 class NpuMode(TorchFunctionMode):
-    """Stream order and devices for the torch operations of all hosts; observers are told of symmetric memory in them.
+    """Stream order and devices for the torch operations of all hosts; observers are told of the memory they touch.
+
+    `wrote` is called with symmetric memory after an operation has written it, and may park.
 
     While an operation is handled torch takes the mode off its stack. A handler that parks puts it back for the time,
     so that at every switch of actors the mode is in force.
     """
 
-    def __init__(self, hosts: Hosts, heap: SymmetricHeap, events: EventPort) -> None:
+    def __init__(self, hosts: Hosts, memories: Memories, wrote: Callable[[Memory], None]) -> None:
         super().__init__()
         self._hosts = hosts
-        self._heap = heap
-        self._events = events
+        self._memories = memories
+        self._wrote = wrote
 
     def __torch_function__(
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -101,27 +103,24 @@ class NpuMode(TorchFunctionMode):
             for tensor in _tensors((result,)):
                 if not any(tensor is operand for operand in args):  # an operation in place moves nothing
                     on_device(tensor)
-        if was_on_device and self._events.observers:
-            self._tell(function, args, kwargs, result)
+        if was_on_device:
+            written = [kwargs.get("out"), args[0] if args and _is_in_place(function) else None]
+            self._tell(args, kwargs, result, written)
+            for tensor in _tensors(written):
+                memory = self._memories.symmetric(tensor)
+                if memory is not None:
+                    with self:
+                        self._wrote(memory)
         return result
 
-    def _tell(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+    def _tell(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, written: list[Any]) -> None:
         """Tell the observers what an operation has read and written; one that makes a view has done neither."""
-        written = [kwargs.get("out"), args[0] if args and _is_in_place(function) else None]
         with torch._C.DisableTorchFunction():
             views = {each.untyped_storage().data_ptr() for each in _tensors((result,))}
             for tensor in _tensors((*args, *kwargs.values())):
-                memory = self._heap.memory_of(address := tensor.untyped_storage().data_ptr())
                 is_write = any(tensor is each for each in written)
-                if memory is None or not tensor.numel() or (address in views and not is_write):
-                    continue
-                size = tensor.element_size()
-                first = int(tensor.storage_offset()) * size
-                reach = sum(
-                    int(extent - 1) * int(step) for extent, step in zip(tensor.shape, tensor.stride(), strict=True)
-                )
-                last, stream = first + reach * size + size - 1, self._hosts.current.stream
-                self._events.tell(HostTouched(*self._events.here(), memory, first, last, is_write, stream))
+                if is_write or tensor.untyped_storage().data_ptr() not in views:
+                    self._memories.touch(tensor, is_write=is_write)
 
 
 def _is_in_place(function: Callable[..., Any]) -> bool:

@@ -92,6 +92,8 @@ class Stream:
         """The stream is idle. A query that fails takes a little virtual time."""
         if not self.stream.is_idle:
             self._machine.sleep(QUERY_SECONDS)
+        if self.stream.is_idle:
+            self.synchronize()
         return self.stream.is_idle
 
     def wait_stream(self, other: Stream) -> None:
@@ -127,9 +129,10 @@ class Event:
 
     def query(self) -> bool:
         """The work before the event is done. A query that fails takes a little virtual time."""
+        if not self._is_done():
+            self._machine.sleep(QUERY_SECONDS)
         if self._is_done():
-            return True
-        self._machine.sleep(QUERY_SECONDS)
+            self.synchronize()
         return self._is_done()
 
     def synchronize(self) -> None:

@@ -7,19 +7,18 @@ from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from types import FunctionType
 from typing import Any, Final
-from weakref import WeakValueDictionary
 
 import numpy as np
 import torch
 
 from fusegen.sim import dtypes
 from fusegen.sim.errors import Unsupported
-from fusegen.sim.heap import SymmetricHeap
+from fusegen.sim.host.memories import Memories
 from fusegen.sim.host.process import Hosts
 from fusegen.sim.host.programs import KernelProgram, Programs
 from fusegen.sim.host.tensors import is_on_device
 from fusegen.sim.integers import scalar
-from fusegen.sim.memory import Memory, Pointer
+from fusegen.sim.memory import Pointer
 from fusegen.sim.tiles import Tile
 
 COMPILER_OPTIONS: Final = frozenset(
@@ -31,11 +30,10 @@ COMPILER_OPTIONS: Final = frozenset(
 class Triton:
     """The triton module of one machine."""
 
-    def __init__(self, programs: Programs, hosts: Hosts, heap: SymmetricHeap) -> None:
+    def __init__(self, programs: Programs, hosts: Hosts, memories: Memories) -> None:
         self.programs = programs
         self.hosts = hosts
-        self._heap = heap
-        self._memories: WeakValueDictionary[tuple[int, int], Memory] = WeakValueDictionary()
+        self._memories = memories
 
     def table(self) -> dict[str, Any]:
         """triton, without its submodules."""
@@ -66,14 +64,7 @@ class Triton:
             element = dtypes.from_torch(tensor.dtype)
             if element is None:
                 raise Unsupported(f"kernel argument {name}: {tensor.dtype}")
-            address = tensor.untyped_storage().data_ptr()
-            rank = self.hosts.current.rank
-            memory = self._heap.memory_of(address) or self._memories.get((rank, address))
-            if memory is None:
-                memory = Memory(tensor, rank=rank)
-                self._memories[rank, address] = memory
-            for peer in memory.peers or (memory,):
-                peer.name = name
+            memory = self._memories.of_argument(name, tensor)
             return Pointer(memory, element, int(tensor.storage_offset()), name)
 
 

@@ -19,8 +19,9 @@ from fusegen.sim.heap import SymmetricHeap
 from fusegen.sim.language.cann import MixLanguage
 from fusegen.sim.language.functions import FUNCTIONS
 from fusegen.sim.machine import Machine
-from fusegen.sim.memory import AccessPort, Pointer
+from fusegen.sim.memory import AccessPort, Memory, Pointer
 from fusegen.sim.signals import DeviceBarrier, Signals
+from fusegen.sim.store_buffers import LateAccessPort
 from fusegen.sim.tiles import dense
 from fusegen.sim.udma import Builtin, Transfer, Transfers
 
@@ -31,7 +32,8 @@ class DeviceLanguage:
     """The builtins, bound to one machine.
 
     `tiles` counts stores of tiles; `on_tiles` is told about it now and then. `hand_over` is what the split of a mix
-    kernel calls where AIC and AIVs exchange a tile.
+    kernel calls where AIC and AIVs exchange a tile. With `late_stores` a store is visible to other actors only when it
+    must be (see `store_buffers`).
     """
 
     def __init__(
@@ -40,13 +42,14 @@ class DeviceLanguage:
         heap: SymmetricHeap,
         *,
         on_tiles: Callable[[int], None] | None,
+        late_stores: bool = False,
         tiles_per_call: int = 256,
     ) -> None:
         self._machine = machine
         self._step = machine.step
         self._heap = heap
         self._events = machine.events
-        self._port = AccessPort(machine.events)
+        self._port = LateAccessPort(machine, self._changed) if late_stores else AccessPort(machine.events)
         self.signals = Signals(machine, self._port)
         self.barrier = DeviceBarrier(machine, ranks=heap.ranks)
         self.transfers = Transfers(machine, heap.links)
@@ -128,8 +131,12 @@ class DeviceLanguage:
             self.tiles += 1
             if self._on_tiles is not None and self.tiles % self._tiles_per_call == 0:
                 self._on_tiles(self.tiles)
-        if pointer.memory.waiters or pointer.memory.records:
-            self.signals.stored(pointer.memory)
+        self._changed(pointer.memory)
+
+    def _changed(self, memory: Memory) -> None:
+        """After a plain store to a memory: tell the signals in it."""
+        if memory.waiters or memory.records:
+            self.signals.stored(memory)
 
     def atomic_add(self, pointer: Pointer, value: Any, mask: Any = None, **_: Any) -> Any:
         """tl.atomic_add; returns the values before. Lanes of one tile that meet at an address all count."""
@@ -206,12 +213,14 @@ class DeviceLanguage:
     def fence(self) -> None:
         """libshmem_device.fence: completes the actor's earlier loads and stores."""
         self._step()
+        self._machine.completing("fence")
         if self._events.observers:
             self._events.tell(Fenced(*self._events.here(), "fence"))
 
     def quiet(self) -> None:
         """libshmem_device.quiet: completes the actor's non-blocking putmem and getmem, too."""
         self._step()
+        self._machine.completing("quiet")
         if self._events.observers:
             self._events.tell(Fenced(*self._events.here(), "quiet"))
 
@@ -231,11 +240,11 @@ class DeviceLanguage:
         self._transfer("getmem", destination, source, size, rank)
 
     def putmem_nbi(self, destination: Pointer, source: Pointer, size: int, rank: int) -> None:
-        """putmem that is complete only after `quiet`. Here it copies at once: the earliest that a device may do it."""
+        """putmem that is complete only after `quiet`: copied at once, or with late stores no sooner."""
         self._transfer("putmem_nbi", destination, source, size, rank)
 
     def getmem_nbi(self, destination: Pointer, source: Pointer, size: int, rank: int) -> None:
-        """getmem that is complete only after `quiet`. Here it copies at once: the earliest that a device may do it."""
+        """getmem that is complete only after `quiet`: copied at once, or with late stores no sooner."""
         self._transfer("getmem_nbi", destination, source, size, rank)
 
     def _transfer(self, builtin: Builtin, destination: Pointer, source: Pointer, size: int, rank: int) -> None:

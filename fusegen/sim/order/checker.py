@@ -8,7 +8,6 @@ from typing import Final
 from weakref import WeakKeyDictionary, WeakSet
 
 from fusegen.sim.actors import Actor, SlotWait
-from fusegen.sim.affine import Affine
 from fusegen.sim.device import Kernel, Stream
 from fusegen.sim.events import (
     Access,
@@ -37,12 +36,12 @@ from fusegen.sim.events import (
 )
 from fusegen.sim.findings import Finding, Location
 from fusegen.sim.memory import SLOT_BYTES, Memory, Pointer
-from fusegen.sim.order.clocks import FENCED, QUIET, RETURNED, Clock, Thread, Threads, join
+from fusegen.sim.order.clocks import FENCED, QUIET, RETURNED, Clock, Signal, Thread, Threads, join
 from fusegen.sim.order.proof import Proof
 from fusegen.sim.order.races import Judge, are_mates
 from fusegen.sim.order.shadow import AccessKind, Conflict, Made, Overlap, Shadow
 from fusegen.sim.order.slots import POISON_BYTE, Doubt, Slots
-from fusegen.sim.order.tokens import is_consumed_in_text
+from fusegen.sim.order.tokens import is_consumed_in_text, reaches
 from fusegen.sim.slots import SlotNames
 
 MAX_FINDINGS: Final = 20
@@ -71,8 +70,9 @@ class OrderChecker:
         self._handed: dict[FlagSet | TileSent, tuple[Clock, Clock]] = {}
         self._taken: set[FlagSet | TileSent] = set()
         self._launched: dict[Kernel, Clock] = {}
-        self._streams: defaultdict[Stream, Clock] = defaultdict(self._threads.nothing)
+        self._streams: defaultdict[Stream, list[tuple[int, Clock]]] = defaultdict(list)
         self._ends: defaultdict[Stream, dict[Kernel, Clock]] = defaultdict(dict)
+        self._places: dict[Kernel, int] = {}
         self._numbers: dict[Thread, tuple[int, dict[object, int]]] = {}
         self._lines: WeakKeyDictionary[Memory, dict[int, dict[int, Made]]] = WeakKeyDictionary()
         self._found: dict[object, Finding] = {}
@@ -190,7 +190,8 @@ class OrderChecker:
         thread = self._threads.of(event.actor)
         pointer = event.pointer
         self._now = (thread.known,)
-        thread.notified.append((thread.epoch, event.line))
+        signal = Signal(event.actor, event.line, pointer.memory, pointer.address(), thread.epoch)
+        thread.notified.append(signal)
         made = Made(thread.mark(RETURNED), "notify", event.line, pointer.name, ())
         if pointer.memory in self._accessed:
             size = pointer.element.itemsize
@@ -227,13 +228,14 @@ class OrderChecker:
                 self._taken.discard(each)
 
     def _launch(self, event: Launched) -> None:
-        self._launched[event.kernel] = self._threads.of(event.actor).completed()
+        kernel = event.kernel
+        self._launched[kernel] = self._threads.of(event.actor).completed()
+        self._places[kernel] = kernel.stream.submitted + 1
 
     def _start(self, event: ProgramStarted) -> None:
         kernel = event.actor.kernel
         assert kernel is not None
-        before = self._finished(kernel.stream, but=kernel)
-        self._threads.start(event.actor, join(self._launched[kernel], before))
+        self._threads.start(event.actor, join(self._launched[kernel], self._finished(kernel.stream)))
 
     def _end(self, event: ProgramEnded) -> None:
         actor = event.actor
@@ -247,28 +249,36 @@ class OrderChecker:
         ends, end = self._ends[kernel.stream], self._threads.end(actor)
         ends[kernel] = join(ends[kernel], end) if kernel in ends else end
 
-    def _finished(self, stream: Stream, *, but: Kernel | None = None) -> Clock:
-        """What whoever comes after the kernels that a stream has finished may rely on."""
+    def _finished(self, stream: Stream, target: int | None = None) -> Clock:
+        """What whoever comes after the first `target` operations of a stream, or all it has finished, may rely on."""
         ends = self._ends[stream]
-        for kernel in [each for each in ends if each is not but and each.finished == each.programs]:
-            self._streams[stream] = join(self._streams[stream], ends.pop(kernel))
-            self._launched.pop(kernel, None)
-        return self._streams[stream]
+        for kernel in [each for each in ends if each.finished == each.programs]:
+            self._add_to_stream(stream, self._places.pop(kernel), ends.pop(kernel))
+            del self._launched[kernel]
+        past = reversed(self._streams[stream])
+        clocks = (clock for place, clock in past if target is None or place <= target)
+        return next(clocks, self._threads.nothing())
+
+    def _add_to_stream(self, stream: Stream, place: int, clock: Clock) -> None:
+        """What comes after the operation at this place of a stream comes after the clock."""
+        past = self._streams[stream]
+        past.append((place, join(past[-1][1], clock) if past else clock))
 
     def _join_stream(self, event: StreamJoined) -> None:
-        self._streams[event.stream] = join(self._finished(event.stream), self._finished(event.other))
+        self._finished(event.stream)
+        place = event.stream.finished + 1
+        self._add_to_stream(event.stream, place, self._finished(event.other, event.target))
 
     def _drained(self, event: Drained) -> None:
-        self._threads.of(event.actor).learn(self._finished(event.stream))
+        self._threads.of(event.actor).learn(self._finished(event.stream, event.target))
 
     def _touched(self, event: HostTouched) -> None:
         thread, memory = self._threads.of(event.actor), event.memory
         thread.learn(self._finished(event.stream))
         self._now = (thread.known,)
         kind: AccessKind = "write" if event.is_write else "read"
-        number = self._shadow.number(Made(thread.mark(RETURNED), kind, event.line, memory.name or "memory", ()))
-        size = event.last - event.first + 1
-        self._shadow.access(memory, 1, Affine(event.first, (1,), (size,), True), number, self._now)
+        number = self._shadow.number(Made(thread.mark(RETURNED), kind, event.line, memory.name, ()))
+        self._shadow.access(memory, event.element_bytes, event.lanes, number, self._now)
         if event.is_write:
             self._slots.touched(thread, event)
 
@@ -278,8 +288,20 @@ class OrderChecker:
         if before.kind == now.kind == "atomic":
             if key not in self._doubts and not (self._is_statement(before.line) and self._is_statement(now.line)):
                 self._doubts[key] = f"{now.tensor}: what tl.atomic_add returns depends on the schedule"
-        elif self._is_new(key) and not self._is_shared(before, now):
+        elif self._is_new(key) and not self._is_shared(before, now) and not self._is_computed_from_token(before, now):
             self._found[key] = self._judge.conflict(conflict, self._now)
+
+    def _is_computed_from_token(self, before: Made, now: Made) -> bool:
+        """A wait for the first access orders the second one, which has its token in an index or in what it stores."""
+        thread = now.mark.thread
+        return any(
+            seen.consumed
+            and before.mark.is_before(thread, seen.clock)
+            and seen.line
+            and now.line
+            and reaches(seen.line, now.line, is_read=now.kind == "read")
+            for seen in thread.seen.values()
+        )
 
     def _is_shared(self, before: Made, now: Made) -> bool:
         """The AIVs of one program do what the device divides between them: each stores its part after its loads."""

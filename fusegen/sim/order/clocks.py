@@ -14,12 +14,13 @@ An access that is RETURNED but not FENCED is ordered in program text only: a fen
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from fusegen.sim.actors import Actor, SlotWait
 from fusegen.sim.events import CodeLine
+from fusegen.sim.memory import Memory
 
 Clock = np.ndarray
 """int32, LANES numbers for each thread. Never changed once it is shared."""
@@ -41,7 +42,7 @@ class Mark:
     def is_before(self, thread: Thread, *clocks: Clock) -> bool:
         """It happens before what `thread` does knowing `clocks`."""
         if self.thread is thread:
-            return True
+            return self.lane != QUIET or self.epoch <= thread.quiet
         return self._is_in(clocks, self.lane)
 
     def is_issued_before(self, *clocks: Clock) -> bool:
@@ -56,9 +57,19 @@ class Mark:
         return False
 
 
+class Signal(NamedTuple):
+    """A notify of the slot at byte `address` of a memory: by whom, and at which line. `epoch` is that of the actor."""
+
+    actor: Actor
+    line: CodeLine | None
+    memory: Memory
+    address: int
+    epoch: int = 0
+
+
 @dataclass(slots=True, eq=False)
 class Seen:
-    """A wait that is over: what its partners had published, and who they are, with the lines of their notifies.
+    """A wait that is over, and the signals of its partners.
 
     `full` is what it learned here; `clock` what it would have learned in every schedule, which is less where an older
     write of the same value, by `rival`, could have ended it.
@@ -68,8 +79,8 @@ class Seen:
     line: CodeLine | None
     clock: Clock
     full: Clock
-    partners: tuple[tuple[Actor, CodeLine | None], ...]
-    rival: tuple[Actor, CodeLine | None] | None = None
+    partners: tuple[Signal, ...]
+    rival: Signal | None = None
     consumed: bool = False
 
 
@@ -80,7 +91,7 @@ class Thread:
     `plain` is what orders its loads and stores, `known` adds what came with consumed tokens, which only accesses
     through their pointers may rely on until the next fence. `public` is what a notify passes on: all of `known` that
     was complete at the last fence. `fenced` and `quiet` are the own epochs that a fence has completed. `notified` are
-    epoch and line of its notifies. `writes_symmetric` tells that it has stored to symmetric memory.
+    its notifies. `writes_symmetric` tells that it has stored to symmetric memory.
     """
 
     actor: Actor
@@ -92,7 +103,7 @@ class Thread:
     fenced: int = 0
     quiet: int = 0
     seen: dict[int, Seen] = field(default_factory=dict)
-    notified: list[tuple[int, CodeLine | None]] = field(default_factory=list)
+    notified: list[Signal] = field(default_factory=list)
     writes_symmetric: bool = False
 
     @property
@@ -162,7 +173,7 @@ class Threads:
 
     def __init__(self) -> None:
         self._threads: dict[Actor, Thread] = {}
-        self._latest: dict[object, Thread] = {}
+        self._ended: dict[object, Thread] = {}
         self._count = 0
         self._size = FIRST_THREADS * LANES
 
@@ -173,31 +184,34 @@ class Threads:
 
     def start(self, actor: Actor, clock: Clock) -> Thread:
         """A thread for a new actor, which starts after `clock`."""
-        key = (actor.name.rank, actor.name.kind, actor.name.program, actor.name.sub_vec_id)
-        before = self._latest.get(key)
+        key = _place(actor)
+        before = self._ended.get(key)
         number, epoch = self._count, 1
-        if (
-            before is not None
-            and before.index + RETURNED < clock.size
-            and clock[before.index + FENCED] >= before.fenced
-        ):
+        if before is not None and before.index < clock.size and clock[before.index + FENCED] >= before.fenced:
             number, epoch = before.number, before.epoch
+            del self._ended[key]
         else:
             self._count += 1
             while self._count * LANES > self._size:
                 self._size *= 2
         clock = join(clock, self.nothing())
         thread = Thread(actor, number, clock, clock, clock, epoch)
-        self._threads[actor] = self._latest[key] = thread
+        self._threads[actor] = thread
         return thread
 
     def end(self, actor: Actor) -> Clock:
         """What whoever waits for the end of an actor may rely on; forgets the actor."""
-        return self._threads.pop(actor).completed()
+        thread = self._ended[_place(actor)] = self._threads.pop(actor)
+        return thread.completed()
 
     def nothing(self) -> Clock:
         """The clock of somebody who knows nothing."""
         return np.zeros(self._size, np.int32)
+
+
+def _place(actor: Actor) -> tuple[object, ...]:
+    """What one program after the other has in a place of its own."""
+    return actor.name.rank, actor.name.kind, actor.name.program, actor.name.sub_vec_id
 
 
 def join(left: Clock, right: Clock) -> Clock:

@@ -17,8 +17,10 @@ from fusegen.sim.findings import ActorName, Finding, Location, Slot
 class DataRace(Finding):
     """`actor` and `other` access the same elements, one of them writes, and nothing orders them.
 
-    The overlap starts at element `first` of `element_bytes` bytes, counted from the start of the storage of `tensor` on
-    `rank`, and has `count` elements. `expected` is what would have ordered the two, `guide` the section that treats it.
+    They meet in `count` of the elements `first` to `last`, of `element_bytes` bytes, counted from the start of the
+    storage of `tensor` on `rank`. `slot`, in `slot_tensor` on `slot_rank`, is the one whose signal one of them relies
+    on, or the one that the finding is about. `expected` is what would have ordered the two, `guide` the section that
+    treats it.
     """
 
     other: ActorName | None = None
@@ -26,9 +28,12 @@ class DataRace(Finding):
     tensor: str = ""
     rank: int = 0
     first: int = 0
+    last: int = 0
     count: int = 0
     element_bytes: int = 0
     slot: Slot | None = None
+    slot_tensor: str = ""
+    slot_rank: int | None = None
     expected: str = ""
     guide: str = ""
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from fusegen.sim.actors import Actor
 from fusegen.sim.events import CodeLine
 from fusegen.sim.findings import Location
 from fusegen.sim.memory import SLOT_BYTES, Memory
-from fusegen.sim.order.clocks import QUIET, RETURNED, Clock, Seen
+from fusegen.sim.order.clocks import QUIET, RETURNED, Clock, Seen, Signal
 from fusegen.sim.order.kinds import (
     DataRace,
     DoubleReset,
@@ -37,6 +37,24 @@ class Place:
     line: CodeLine | None
 
 
+class Spot(NamedTuple):
+    """The slot at byte `address` of a memory."""
+
+    memory: Memory
+    address: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why two accesses are not ordered, and what would have ordered them; `slot` is the one that is relied on."""
+
+    kind: type[DataRace]
+    why: str
+    expected: str
+    guide: str
+    slot: Spot | None = None
+
+
 class Judge:
     """Makes findings. `location` gives the text of a line, `names` the names of slots, asked when they are needed."""
 
@@ -46,64 +64,110 @@ class Judge:
 
     def conflict(self, conflict: Conflict, clocks: tuple[Clock, ...]) -> DataRace:
         """The finding for two accesses; `clocks` is what the later one relies on."""
+        reason = self._reason(conflict, clocks)
+        before, now, overlap = conflict.before, conflict.now, conflict.overlap()
+        tensor = now.tensor or before.tensor
+        message = (
+            f"{_range(overlap)} of {tensor} on rank {overlap.memory.rank}: {self._who(before)} "
+            f"{VERBS[before.kind]}, {self._who(now)} {VERBS[now.kind]}, and {reason.why}"
+        )
+        return self._finding(
+            reason.kind,
+            Place(now.mark.thread.actor, now.line),
+            Place(before.mark.thread.actor, before.line),
+            message,
+            overlap=overlap,
+            tensor=tensor,
+            expected=reason.expected,
+            guide=reason.guide,
+            slot=reason.slot,
+        )
+
+    def _reason(self, conflict: Conflict, clocks: tuple[Clock, ...]) -> Reason:
+        """Why nothing orders two accesses, the most specific reason first."""
         before, now = conflict.before, conflict.now
         thread = now.mark.thread
-        writer, reader = (now, before) if before.kind == "read" else (before, now)
+        if before.mark.thread is thread:
+            why = "both are of one core, but the first goes on until quiet"
+            return Reason(MissingFence, why, "libshmem_device.quiet() between the two", "1.5")
         unused = [seen for seen in thread.seen.values() if seen not in now.waits]
         for seen in unused:
             if before.mark.is_before(thread, seen.clock):
                 why = "was never consumed" if not seen.consumed else "is not carried by the pointer"
-                return self._race(
+                return Reason(
                     UnconsumedToken,
-                    conflict,
-                    f"the token of the wait at {self._at(seen.line)} {why}",
+                    f"the token of the wait on {self._slots(seen)} at {self._at(seen.line)} {why}",
                     f"dl.consume_token of that token, and access to {now.tensor} through what it returns",
                     "2.1",
+                    Spot(seen.wait.memory, seen.wait.address),
                 )
         known = (*clocks, *(seen.clock for seen in unused))
         if before.mark.is_issued_before(*known):
-            where = self._notify_after(before, now, known)
-            fence = "quiet" if before.mark.lane == QUIET else "fence"
-            return self._race(
-                MissingFence,
-                conflict,
-                f"no {fence} has completed the first before it was announced",
-                f"libshmem_device.{fence}() between the two, before {where}",
-                "1.3",
-            )
-        if self._is_from_a_sibling(before, now) or self._is_from_a_sibling(now, before):
-            told, other = (now, before) if self._is_from_a_sibling(before, now) else (before, now)
-            actor, line = next(each for seen in told.waits for each in seen.partners if _are_siblings(each[0], other))
-            return self._race(
-                WrongCore,
-                conflict,
-                f"{actor.name} sent the signal at {self._at(line)}, and not the core that did the work",
-                f"the signal from {other.mark.thread.actor.name}, or sync_block_set by it and sync_block_wait before",
-                "2.1",
-            )
+            return self._unfenced(before, now, known)
+        for told, other in ((now, before), (before, now)):
+            for signal in _signals(told):
+                if _are_siblings(signal.actor, other):
+                    return self._sent_by_sibling(signal, other)
         for seen in now.waits:
             if seen.rival is not None and before.mark.is_before(thread, seen.full):
-                rival, line = seen.rival
-                wrote = f"what {rival.name} wrote at {self._at(line)}"
-                return self._race(
-                    DataRace,
-                    conflict,
-                    f"the wait at {self._at(seen.line)} can be ended by {wrote}, too",
-                    "values that tell the uses of the slot apart",
-                    "2.1",
-                )
-        relied = next(
-            (line for seen in reader.waits for actor, line in seen.partners if actor is writer.mark.thread.actor), None
+                return self._rivalled(seen, seen.rival)
+        return self._unannounced(conflict)
+
+    def _unfenced(self, before: Made, now: Made, known: tuple[Clock, ...]) -> Reason:
+        """The first access was announced before it was complete."""
+        fence = "quiet" if before.mark.lane == QUIET else "fence"
+        signal = _announcement(before, now, known)
+        where = "what announces it" if signal is None else f"the notify at {self._sent(signal)}"
+        return Reason(
+            MissingFence,
+            f"no {fence} has completed the first before it was announced",
+            f"libshmem_device.{fence}() between the two, before {where}",
+            "1.3",
+            None if signal is None else Spot(signal.memory, signal.address),
         )
-        if reader.kind == "read" and relied is not None and (reader is now or conflict.is_fresh):
-            return self._race(
+
+    def _sent_by_sibling(self, signal: Signal, other: Made) -> Reason:
+        """The signal comes from another core of the AI core whose work it should announce."""
+        worker = other.mark.thread.actor.name
+        return Reason(
+            WrongCore,
+            f"{signal.actor.name} sent the signal at {self._sent(signal)}, and not the core that did the work",
+            f"the signal from {worker}, or sync_block_set by it and sync_block_wait before",
+            "2.1",
+            Spot(signal.memory, signal.address),
+        )
+
+    def _rivalled(self, seen: Seen, rival: Signal) -> Reason:
+        """An older write of the same value could have ended the wait."""
+        return Reason(
+            DataRace,
+            f"the wait at {self._at(seen.line)} can be ended by what {rival.actor.name} wrote at "
+            f"{self._sent(rival)}, too",
+            "values that tell the uses of the slot apart",
+            "2.1",
+            Spot(rival.memory, rival.address),
+        )
+
+    def _unannounced(self, conflict: Conflict) -> Reason:
+        """No signal tells of the first access; the one that an access relies on tells of others."""
+        before, now = conflict.before, conflict.now
+        writer, reader = (now, before) if before.kind == "read" else (before, now)
+        own = next((each for each in _signals(reader) if each.actor is writer.mark.thread.actor), None)
+        if reader.kind == "read" and own is not None and (reader is now or conflict.is_fresh):
+            return Reason(
                 StaleRead,
-                conflict,
-                f"the reader relies on the notify at {self._at(relied)}, which does not come after this store",
-                f"the store and a fence before the notify at {self._at(relied)}",
+                f"the reader relies on the notify at {self._sent(own)}, which does not come after this store",
+                f"the store and a fence before the notify at {self._at(own.line)}",
                 "1.3",
+                Spot(own.memory, own.address),
             )
-        return self._race(DataRace, conflict, "nothing orders the two", self._missing_edge(before, now), "1.3")
+        told, role = (now, "second") if now.waits else (before, "first")
+        signal = next(_signals(told), None)
+        expected = _missing_edge(before, now)
+        if signal is None:
+            return Reason(DataRace, "nothing orders the two", expected, "1.3")
+        why = f"nothing orders the two: the {role} relies on what {signal.actor.name} wrote at {self._sent(signal)}"
+        return Reason(DataRace, why, expected, "1.3", Spot(signal.memory, signal.address))
 
     def unwritten(self, made: Made, overlap: Overlap) -> DataRace:
         """The finding for a load of symmetric memory that nobody has written."""
@@ -115,8 +179,8 @@ class Judge:
             Place(made.mark.thread.actor, made.line),
             None,
             message,
-            memory=memory,
             overlap=overlap,
+            tensor=made.tensor,
             expected=f"a store to {made.tensor} and a wait for it, or a mask that leaves these elements out",
             guide="1.3",
         )
@@ -133,16 +197,14 @@ class Judge:
             Place(now.mark.thread.actor, now.line),
             Place(before.mark.thread.actor, before.line),
             message,
-            memory=memory,
-            overlap=Overlap(memory, SLOT_BYTES, index, 1),
+            overlap=Overlap(memory, SLOT_BYTES, index, index, 1),
             expected="a line of its own for each of them: 8 int64 words for a slot",
             guide="1.3",
         )
 
     def doubt(self, doubt: Doubt) -> DataRace | None:
         """The finding for a slot on which another schedule goes wrong; None where it may only go differently."""
-        slot = self._names().at(doubt.memory, doubt.address)
-        where = f"{doubt.memory.name} {slot} on rank {doubt.memory.rank}"
+        where = self._slot(doubt.memory, doubt.address)
         before, now = doubt.before, doubt.now
         texts = self._does(before), self._does(now)
         kind: type[DataRace]
@@ -174,17 +236,24 @@ class Judge:
         assert now.actor is not None
         other = None if before.actor is None else Place(before.actor, before.line)
         place = Place(now.actor, now.line)
-        overlap = Overlap(doubt.memory, SLOT_BYTES, doubt.address // SLOT_BYTES, 1)
+        index = doubt.address // SLOT_BYTES
         return self._finding(
-            kind, place, other, message, memory=doubt.memory, overlap=overlap, expected=expected, guide=guide, slot=True
+            kind,
+            place,
+            other,
+            message,
+            overlap=Overlap(doubt.memory, SLOT_BYTES, index, index, 1),
+            expected=expected,
+            guide=guide,
+            slot=Spot(doubt.memory, doubt.address),
         )
 
     def dropped(self, seen: Seen, actor: Actor) -> DataRace:
         """The finding for a wait whose token nobody has consumed."""
-        memory, address = seen.wait.memory, seen.wait.address
-        where = f"{memory.name} {self._names().at(memory, address)} on rank {memory.rank}"
+        wait = seen.wait
+        first = wait.address // SLOT_BYTES
         message = (
-            f"{actor.name} waits at {self._at(seen.line)} for {where}, and the token is never consumed: "
+            f"{actor.name} waits at {self._at(seen.line)} for {self._slots(seen)}, and the token is never consumed: "
             "the compiler deletes such a wait"
         )
         return self._finding(
@@ -192,17 +261,15 @@ class Judge:
             Place(actor, seen.line),
             None,
             message,
-            memory=memory,
-            overlap=Overlap(memory, SLOT_BYTES, address // SLOT_BYTES, seen.wait.count),
+            overlap=Overlap(wait.memory, SLOT_BYTES, first, first + wait.count - 1, wait.count),
             expected="dl.consume_token for the pointer of what the wait protects",
             guide="2.1",
-            slot=True,
+            slot=Spot(wait.memory, wait.address),
         )
 
     def doubt_text(self, doubt: Doubt) -> str:
         """Why a slot keeps a run from being proved."""
-        slot = self._names().at(doubt.memory, doubt.address)
-        where = f"{doubt.memory.name} {slot} on rank {doubt.memory.rank}"
+        where = self._slot(doubt.memory, doubt.address)
         both = f"{self._does(doubt.before)}, {self._does(doubt.now)}"
         match doubt.reason:
             case "match":
@@ -214,17 +281,6 @@ class Judge:
             case "zeroing":
                 return f"{where}: {self._does(doubt.now)}, not ordered after the zeroing of the slot"
 
-    def _race(self, kind: type[DataRace], conflict: Conflict, why: str, expected: str, guide: str) -> DataRace:
-        before, now, overlap = conflict.before, conflict.now, conflict.overlap
-        message = (
-            f"{_range(overlap)} of {now.tensor} on rank {overlap.memory.rank}: {self._who(before)} "
-            f"{VERBS[before.kind]}, {self._who(now)} {VERBS[now.kind]}, and {why}"
-        )
-        place, other = Place(now.mark.thread.actor, now.line), Place(before.mark.thread.actor, before.line)
-        return self._finding(
-            kind, place, other, message, memory=overlap.memory, overlap=overlap, expected=expected, guide=guide
-        )
-
     def _finding(
         self,
         kind: type[DataRace],
@@ -232,51 +288,41 @@ class Judge:
         other: Place | None,
         message: str,
         *,
-        memory: Memory,
         overlap: Overlap,
+        tensor: str = "",
         expected: str,
         guide: str,
-        slot: bool = False,
+        slot: Spot | None = None,
     ) -> DataRace:
+        memory = overlap.memory
         return kind(
             f"{message}; expected {expected} (guide {guide})",
             place.actor.name,
             None if place.line is None else self._location(place.line),
             None if other is None else other.actor.name,
             None if other is None or other.line is None else self._location(other.line),
-            tensor=memory.name,
+            tensor=tensor or memory.name,
             rank=memory.rank,
             first=overlap.first,
+            last=overlap.last,
             count=overlap.number,
             element_bytes=overlap.size,
-            slot=self._names().at(memory, overlap.first * SLOT_BYTES) if slot else None,
+            slot=slot and self._names().at(slot.memory, slot.address),
+            slot_tensor=slot.memory.name if slot else "",
+            slot_rank=slot.memory.rank if slot else None,
             expected=expected,
             guide=guide,
         )
 
-    def _is_from_a_sibling(self, other: Made, told: Made) -> bool:
-        """What `told` relies on was sent by another core of the AI core that made `other`."""
-        return any(_are_siblings(actor, other) for seen in told.waits for actor, _ in seen.partners)
+    def _sent(self, signal: Signal) -> str:
+        return f"{self._at(signal.line)} on {self._slot(signal.memory, signal.address)}"
 
-    def _notify_after(self, before: Made, now: Made, clocks: tuple[Clock, ...]) -> str:
-        """The notify that announced an access: the first one after it that the other has learned of."""
-        thread = before.mark.thread
-        known = max(int(clock[thread.index + RETURNED]) for clock in clocks if thread.index < clock.size)
-        for epoch, line in thread.notified:
-            if before.mark.epoch <= epoch <= known:
-                return f"the notify at {self._at(line)}"
-        for seen in now.waits:
-            for _, line in seen.partners:
-                return f"the notify at {self._at(line)}"
-        return "the notify that announces it"
+    def _slot(self, memory: Memory, address: int) -> str:
+        return f"{memory.name} {self._names().at(memory, address)} on rank {memory.rank}"
 
-    def _missing_edge(self, before: Made, now: Made) -> str:
-        first, second = before.mark.thread.actor, now.mark.thread.actor
-        if are_mates(first, second):
-            return "al.sync_block_set by one and al.sync_block_wait by the other"
-        if before.kind == "read":
-            return "a wait before the store until the reader has returned the credit, after it has read, or a barrier"
-        return "a wait on a signal that the writer sends after a fence, or a barrier between"
+    def _slots(self, seen: Seen) -> str:
+        first = self._slot(seen.wait.memory, seen.wait.address)
+        return first if seen.wait.count == 1 else f"{seen.wait.count} slots from {first} on"
 
     def _who(self, made: Made) -> str:
         return f"{made.mark.thread.actor.name} at {self._at(made.line)}"
@@ -302,7 +348,35 @@ def _are_siblings(actor: Actor, other: Actor | Made) -> bool:
     return are_mates(actor, other if isinstance(other, Actor) else other.mark.thread.actor)
 
 
+def _signals(made: Made) -> Iterator[Signal]:
+    """The signals that an access relies on."""
+    for seen in made.waits:
+        yield from seen.partners
+
+
+def _announcement(before: Made, now: Made, clocks: tuple[Clock, ...]) -> Signal | None:
+    """The notify that announced an access: the first one after it that the other has learned of."""
+    thread = before.mark.thread
+    known = max(int(clock[thread.index + RETURNED]) for clock in clocks if thread.index < clock.size)
+    own = (signal for signal in thread.notified if before.mark.epoch <= signal.epoch <= known)
+    return next(own, None) or next(_signals(now), None)
+
+
+def _missing_edge(before: Made, now: Made) -> str:
+    first, second = before.mark.thread.actor, now.mark.thread.actor
+    if are_mates(first, second):
+        return "al.sync_block_set by one and al.sync_block_wait by the other"
+    if first.is_host or second.is_host:
+        return "a host that has waited for the stream, and for the other ranks in a barrier"
+    if before.kind == "read":
+        return "a wait before the store until the reader has returned the credit, after it has read, or a barrier"
+    return "a wait on a signal that the writer sends after a fence, or a barrier between"
+
+
 def _range(overlap: Overlap) -> str:
-    if overlap.number == 1:
-        return f"element {overlap.first}"
-    return f"{overlap.number} elements from {overlap.first} on"
+    first, last = overlap.first, overlap.last
+    if first == last:
+        return f"element {first}"
+    if last - first + 1 == overlap.number:
+        return f"elements {first} to {last}"
+    return f"{overlap.number} of elements {first} to {last}"

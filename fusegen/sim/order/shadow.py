@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -39,11 +40,12 @@ class Made:
 
 
 class Overlap(NamedTuple):
-    """Granules of a memory, of `size` bytes: the first one, and how many there are."""
+    """Elements of `size` bytes of a memory: the first one, the last one, and how many of those between belong to it."""
 
     memory: Memory
     size: int
     first: int
+    last: int
     number: int
 
 
@@ -53,7 +55,7 @@ class Conflict:
 
     before: Made
     now: Made
-    overlap: Overlap
+    overlap: Callable[[], Overlap]
     is_fresh: bool
 
 
@@ -104,13 +106,16 @@ class _Box:
             view[...] = values
 
     def overlap(self, where: np.ndarray) -> Overlap:
-        """The part of the box that `where` tells."""
-        position = np.argwhere(where)[0]
+        """The part of the box that `where` tells, in elements of the memory's tensor."""
         if isinstance(self.base, np.ndarray):
-            first = int(self.base[position[0]])
+            granules = self.base[where]
         else:
-            first = self.base + sum([int(i) * coef for i, coef in zip(position, self.coefs, strict=True)])
-        return Overlap(self.memory, self.elements.size, first, int(np.count_nonzero(where)))
+            granules = self.base + np.argwhere(where) @ np.array(self.coefs, np.int64)
+        size = self.memory.itemsize
+        first, last = granules * self.elements.size // size, ((granules + 1) * self.elements.size - 1) // size
+        touched = np.unique(np.concatenate([np.unique(first), np.unique(last)]))
+        number = touched.size if self.elements.size <= size else granules.size * self.elements.size // size
+        return Overlap(self.memory, size, int(first.min()), int(last.max()), number)
 
 
 class Shadow:
@@ -150,7 +155,7 @@ class Shadow:
             if last:
                 before = self._made[last - 1]
                 if not before.mark.is_before(made.mark.thread, *clocks) and not made.kind == before.kind == "notify":
-                    self._found(Conflict(before, made, box.overlap(writes == last), False))
+                    self._found(Conflict(before, made, partial(box.overlap, writes == last), False))
             elif made.kind == "read" and memory.peers is not None:
                 self._unwritten(made, box.overlap(writes == 0))
         sets = _distinct(others)
@@ -159,7 +164,7 @@ class Shadow:
                 before = self._made[member - 1]
                 if made.kind in _CLASHES[before.kind] and not before.mark.is_before(made.mark.thread, *clocks):
                     where = others == each
-                    self._found(Conflict(before, made, box.overlap(where), not writes[where].any()))
+                    self._found(Conflict(before, made, partial(box.overlap, where), not writes[where].any()))
         if made.kind not in ("read", "atomic"):
             box.put(box.elements.writes, writes, number)
             if sets != [0]:

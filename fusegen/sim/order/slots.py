@@ -15,7 +15,7 @@ import numpy as np
 from fusegen.sim.actors import Actor, SlotWait
 from fusegen.sim.events import CodeLine, HostTouched, Notified, Waited
 from fusegen.sim.memory import Memory
-from fusegen.sim.order.clocks import RETURNED, Clock, Mark, Seen, Thread, join
+from fusegen.sim.order.clocks import RETURNED, Clock, Mark, Seen, Signal, Thread, join
 from fusegen.sim.order.shadow import Made, Shadow
 from fusegen.sim.signals import value_at
 
@@ -93,7 +93,7 @@ class Slots:
     def __init__(self, doubted: Callable[[Doubt], None]) -> None:
         self._doubted = doubted
         self._states: WeakKeyDictionary[Memory, dict[int, SlotState]] = WeakKeyDictionary()
-        self._touched: WeakKeyDictionary[Memory, list[tuple[int, int, SlotWrite]]] = WeakKeyDictionary()
+        self._touched: WeakKeyDictionary[Memory, list[tuple[range, SlotWrite]]] = WeakKeyDictionary()
         self.count = 0
         self.waits = 0
         self.writes = 0
@@ -122,9 +122,10 @@ class Slots:
     def touched(self, thread: Thread, event: HostTouched) -> None:
         """A host has written memory, slots that are there or will be."""
         write = SlotWrite(thread.mark(RETURNED), 0, event.line, event.actor, clock=thread.known)
-        self._touched.setdefault(event.memory, []).append((event.first, event.last, write))
+        span = event.span
+        self._touched.setdefault(event.memory, []).append((span, write))
         for address, state in self._states.get(event.memory, {}).items():
-            if event.first <= address <= event.last:
+            if address in span:
                 value = value_at(event.memory, address, state.word_bytes)
                 again = SlotWrite(write.mark, value, event.line, event.actor, clock=write.clock)
                 self._write(event.memory, address, state, again, thread)
@@ -133,8 +134,8 @@ class Slots:
         """A wait is over: what it has learned. Does not end the epoch."""
         wait = event.wait
         clock = full = thread.known
-        partners: list[tuple[Actor, CodeLine | None]] = []
-        rival: tuple[Actor, CodeLine | None] | None = None
+        partners: list[Signal] = []
+        rival: Signal | None = None
         mark = thread.mark(RETURNED)
         for address in wait.addresses():
             state = self._state(wait.memory, address, wait.value, wait.element_bytes)
@@ -147,9 +148,9 @@ class Slots:
                 full = join(full, last.clock)
                 clock = join(clock, _common([last.clock, *(each.clock for each in rivals if each.clock is not None)]))
             if last.actor is not None:
-                partners.append((last.actor, last.line))
+                partners.append(Signal(last.actor, last.line, wait.memory, address))
             if rivals and rivals[0].clock is not None and rivals[0].actor is not None:
-                rival = (rivals[0].actor, rivals[0].line)
+                rival = Signal(rivals[0].actor, rivals[0].line, wait.memory, address)
         return Seen(wait, event.line, clock, full, tuple(partners), rival)
 
     def missed(self, thread: Thread, wait: SlotWait, line: CodeLine | None) -> None:
@@ -208,7 +209,7 @@ class Slots:
     def _initial(self, memory: Memory, address: int, value: int, size: int) -> list[SlotWrite]:
         """What stands for the value of a slot before any program has written it."""
         fresh = SlotWrite(None, value, is_known=memory.peers is None)
-        by_host = [write for first, last, write in self._touched.get(memory, ()) if first <= address <= last]
+        by_host = [write for span, write in self._touched.get(memory, ()) if address in span]
         if by_host:
             last = by_host[-1]
             return [fresh, SlotWrite(last.mark, value, last.line, last.actor, clock=last.clock)]

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 class Random:
     """Picks every runnable actor with the same probability, reproducibly for a seed."""
 
+    late_stores = False
+
     def __init__(self, *, seed: int) -> None:
         self._random = random.Random(seed).random
 

@@ -1,7 +1,8 @@
 """What another run did: a schedule as plain data, recorded and followed again.
 
 A recorded schedule is the `number` of the actor of every pick. Actors are numbered in the order of their creation,
-which the picks before determine, so that the same picks lead to the same numbers.
+which the picks before determine, so that the same picks lead to the same numbers. Whether stores showed late belongs to
+the schedule as well.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ class Recorded:
 
     def __init__(self, schedule: Schedule) -> None:
         self.picks: list[int] = []
+        self.late_stores = schedule.late_stores
         self._pick = schedule.pick
 
     def pick(self, runnable: Sequence[Actor]) -> int:
@@ -34,9 +36,13 @@ class Recorded:
 
 
 class Replay:
-    """Picks exactly the recorded actors; raises ReplayMismatch where that is not possible."""
+    """Picks exactly the recorded actors; raises ReplayMismatch where that is not possible.
 
-    def __init__(self, picks: Sequence[int]) -> None:
+    `late_stores` is that of the recorded run.
+    """
+
+    def __init__(self, picks: Sequence[int], *, late_stores: bool = False) -> None:
+        self.late_stores = late_stores
         self._picks = picks
         self._done = 0
 

@@ -12,5 +12,7 @@ if TYPE_CHECKING:
 class RoundRobin:
     """Picks the actor that has waited longest."""
 
+    late_stores = False
+
     def pick(self, runnable: Sequence[Actor]) -> int:
         return 0

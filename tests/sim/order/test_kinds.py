@@ -83,13 +83,9 @@ def test_what_a_finding_says(checked) -> None:
     assert finding.location.source == "tl.store(out_ptr + row, tl.load(data + row))"
     assert finding.other_location is not None
     assert finding.other_location.source == "tl.store(data_ptr + row, 1.0)"
-    assert (finding.tensor, finding.rank, finding.first, finding.count, finding.element_bytes) == (
-        "data_ptr",
-        0,
-        0,
-        16,
-        4,
-    )
+    where = (finding.tensor, finding.rank, finding.first, finding.last, finding.count, finding.element_bytes)
+    assert where == ("data_ptr", 0, 0, 15, 16, 4)
+    assert (finding.slot, finding.slot_tensor, finding.slot_rank) == (Slot(0), "flag_ptr", 0)
     assert finding.expected.startswith("libshmem_device.fence() between the two, before the notify at small.py:")
     assert finding.guide == "1.3"
     document = finding.to_json()
@@ -116,7 +112,7 @@ def test_what_a_finding_says(checked) -> None:
         (
             two(SEND, TAKE.replace("data + row", "data + row + 8")),
             "UninitialisedRead",
-            "8 elements from 16 on of data_",
+            "elements 16 to 23 of data_",
         ),
         (
             two(SEND, TAKE.replace("data + row", "data + row + 8, mask=row < 8, other=0.0")),
@@ -266,11 +262,13 @@ def test_kinds_of_lines_and_fresh_memory(checked) -> None:
     assert conflict.expected == "a line of its own for each of them: 8 int64 words for a slot"
     fresh = only(checked("tl.load(data_ptr + row)", grid=1))
     assert type(fresh) is UninitialisedRead
-    assert "reads 16 elements from 0 on of data_ptr on rank 0, which nobody has written" in fresh.message
+    assert "reads elements 0 to 15 of data_ptr on rank 0, which nobody has written" in fresh.message
 
 
 class Last:
     """A schedule in which one core of rank 0 goes only when nobody else can."""
+
+    late_stores = False
 
     def __init__(self, core: int) -> None:
         self._core = core
@@ -344,3 +342,30 @@ def test_the_cores_of_an_ai_core(run_source, body: str, is_ordered: bool, schedu
         return
     assert {type(finding) for finding in result.findings} == {DataRace}
     assert "expected al.sync_block_set by one and al.sync_block_wait by the other" in result.findings[0].message
+
+
+def test_the_range_of_a_strided_overlap(checked) -> None:
+    """Rows of 16 elements: one core stores columns 0 to 7 of four of them, the other one columns 4 to 11."""
+    box = "(row % 4)[:, None] * 16 + tl.arange(0, 8)[None, :]"
+    finding = only(checked(two(f"tl.store(data_ptr + {box}, 1.0)", f"tl.store(data_ptr + 4 + {box}, 2.0)")))
+    assert (finding.first, finding.last, finding.count, finding.element_bytes) == (4, 55, 16, 4)
+    assert "16 of elements 4 to 55 of data_ptr on rank 0: " in finding.message
+
+
+def test_a_range_counts_elements_of_the_tensor_whatever_the_access(checked) -> None:
+    """putmem counts bytes, the tensor has four of them in an element."""
+    put = "if rank == 0:\n    libshmem_device.putmem(data_ptr + 2, out_ptr, 8 * 4, 1)"
+    finding = only(checked(f"{put}\nelse:\n    tl.store(data_ptr + 8 + row, 1.0)", grid=1, ranks=2))
+    assert (finding.first, finding.last, finding.count, finding.element_bytes) == (8, 9, 2, 4)
+
+
+@pytest.mark.parametrize("quiet", ["libshmem_device.quiet()", "libshmem_device.fence()"])
+def test_a_core_that_does_not_wait_for_its_own_copy(checked, quiet: str) -> None:
+    get = f"libshmem_device.getmem_nbi(out_ptr, data_ptr, 64, 1 - rank)\n{quiet}\ntl.load(out_ptr + row)"
+    result = checked(get, grid=1, ranks=2, host=f"data.fill_(1.0)\n{ZEROED}")
+    if "quiet" in quiet:
+        assert_proved(result)
+        return
+    finding = only(result)
+    assert type(finding) is MissingFence
+    assert (finding.expected, finding.guide) == ("libshmem_device.quiet() between the two", "1.5")

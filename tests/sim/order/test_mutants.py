@@ -70,7 +70,7 @@ MUTANTS = [
         "consumer fence removed",
         "reverse_all2all_mte_signal",
         "MissingFence",
-        "(use + 1) % uses * 2)` (guide 1.3)",
+        "(use + 1) % uses * 2)` on signal_ptr slot ",
         ((IN + FENCE + IN + COMMENT, ""),),
     ),
     Mutant(
@@ -126,7 +126,7 @@ MUTANTS = [
         "consumer's wait removed",
         "reverse_all2all_mte_signal",
         "DataRace",
-        "nothing orders the two; expected a wait",
+        "expected a wait on a signal that the writer sends",
         ((WAIT_FULL, "pass\n"), ("dl.consume_token(peer_ptr, token)", "peer_ptr")),
     ),
     Mutant(
@@ -180,7 +180,7 @@ MUTANTS = [
         "barrier removed",
         "reverse_all2all_mte_barrier",
         "DataRace",
-        "nothing orders the two; expected a wait",
+        "expected a wait on a signal that the writer sends",
         (("        libshmem_device.barrier_all_vec()\n        for work", "        for work"),),
     ),
     Mutant(
@@ -227,7 +227,7 @@ MUTANTS = [
         "fence of the core that signals for another removed",
         "gemm_allreduce_mte_signal",
         "MissingFence",
-        "`dl.notify(ready_ptr + slot, target, turn + 1)` (guide 1.3)",
+        "`dl.notify(ready_ptr + slot, target, turn + 1)` on ready_ptr slot 0 (ring 0, source_rank 0,",
         (("== 0:\n                    libshmem_device.fence()\n", "== 0:\n"),),
     ),
     Mutant(
