@@ -111,7 +111,7 @@ def test_an_edited_module_is_compiled_as_it_stands(small_project: Path) -> None:
         "warning: generated/reverse_all2all_mte_barrier.py is compiled as it stands, but differs from what its spec "
         "renders\n"
     )
-    assert "CompilationError: none is not defined at reverse_all2all_mte_barrier.py:" in result.stdout
+    assert "CompilationError: NameError('none is not defined') at reverse_all2all_mte_barrier.py:" in result.stdout
 
 
 def test_wrong_arguments_are_refused(small_project: Path) -> None:
