@@ -155,7 +155,7 @@ def _compiler_findings(subject: Subject, text: str, verdict: CompilerVerdict) ->
     if verdict.overflow is not None:
         yield _overflow_finding(entry, text, verdict.overflow, subject.target)
     elif verdict.final is None:
-        yield from (Finding("CompilerError", message, line) for line, message in verdict.errors or ((0, "no message"),))
+        yield from (Finding("CompilerError", message, line) for line, message in verdict.errors)
     if verdict.lost_double_buffering:
         line = memory_line(text, entry.name, "ub")
         tiles = entry.tiles.get("ub", ())
@@ -197,7 +197,7 @@ def _fact_findings(
     for core in cores:
         for call in core.calls:
             if call.fault:
-                yield Finding("WrongSignature", f"{core.core}: {call.fault}", call.line)
+                yield Finding("WrongSignature", f"{core.core}: {call.fault}")
 
 
 def _located(verdict: VariantVerdict, text: str) -> VariantVerdict:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -77,9 +77,13 @@ def compile_linalg(module: Operation, target: Target, options: Mapping[str, bool
         arguments = [f"--target={target.name}", *_flags(target, options), f"--save-temps={folder}"]
         command = [str(tools.compiler(target)), str(source), *arguments, "-o", f"{folder}/kernel.o"]
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
-        if not final.is_file():
-            return _verdict(None, done.stderr)
-        return _verdict(parse_module(tools.read_final(final, target)), done.stderr)
+        made = parse_module(tools.read_final(final, target)) if final.is_file() else None
+        verdict = _verdict(made, done.stderr)
+        if made is None and verdict.overflow is None and not verdict.errors:
+            first = next(iter(done.stderr.splitlines()), "no message")
+            crash = f"{tools.compiler(target).name} ended with status {done.returncode}: {first}"
+            return replace(verdict, errors=((0, crash),))
+        return verdict
 
 
 def _flags(target: Target, options: Mapping[str, bool]) -> list[str]:

@@ -29,7 +29,7 @@ _OPENING, _CLOSING = "([{<", ")]}>"
 _HEAD: Final = re.compile(r'\s*(?:(%\w+)(?::\d+)? = )?"([\w.]+)"\(')
 _BLOCK: Final = re.compile(r"\s*(\^\w+)(?:\((.*)\))?:$")
 _LOCATION: Final = re.compile(r' loc\(((?:[^()"]|"[^"]*"|\((?:[^()"]|"[^"]*")*\))*)\)$')
-_LINE: Final = re.compile(r'"([^"]*)":(\d+):\d+')
+_LINE: Final = re.compile(r'"[^"]*\.py":(\d+):\d+')
 _ENTRY: Final = re.compile(r"([\w.$\"]+)(?: = (.*))?", re.DOTALL)
 
 
@@ -80,9 +80,9 @@ class Operation:
 
     @property
     def line(self) -> int:
-        """The line of the source file that the operation was made from, or 0. For inlined code, that of the call."""
+        """The line of the Python file that the operation was made from, or 0. For inlined code, that of the call."""
         places = _LINE.findall(self.location)
-        return int(places[-1][1]) if places else 0
+        return int(places[-1]) if places else 0
 
     @property
     def body(self) -> tuple[Operation, ...]:
