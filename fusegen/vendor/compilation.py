@@ -156,12 +156,14 @@ def _compiler_findings(subject: Subject, text: str, verdict: CompilerVerdict) ->
         yield _overflow_finding(entry, text, verdict.overflow, subject.target)
     elif verdict.final is None:
         yield from (Finding("CompilerError", message, line) for line, message in verdict.errors)
-    if verdict.lost_double_buffering:
-        line = memory_line(text, entry.name, "ub")
-        tiles = entry.tiles.get("ub", ())
+    if memory := verdict.lost_double_buffering:
+        tiles = entry.tiles.get(memory, ())
+        message = (
+            f"expected double buffers in the {MEMORIES[memory]} of {subject.target}, got single ones: the compiler has "
+            "given up loading ahead to make the kernel fit"
+        )
         advice = f"halve {tiles[0].field}" if tiles else ""
-        message = f"the kernel fits {subject.target} only without double buffering: the compiler has switched it off"
-        yield Finding("LostDoubleBuffering", message, line, advice=advice)
+        yield Finding("LostDoubleBuffering", message, memory_line(text, entry.name, memory), advice=advice)
 
 
 def _overflow_finding(entry: KernelEntry, text: str, overflow: Overflow, device: str) -> Finding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -92,12 +93,22 @@ def test_too_large_a_tile_is_a_finding_with_the_value_that_fits(tmp_path: Path) 
 def test_lost_double_buffering_is_a_finding(tmp_path: Path) -> None:
     subject = small_module(tmp_path, COPY, size=65536)
     assert findings(subject) == [
-        "LostDoubleBuffering: the kernel fits Ascend910B3 only without double buffering: the compiler has switched it "
-        f"off at small.py:{FIRST_LINE + 2}: `tile = tl.load(a_ptr + step * SIZE + offsets)` (halve tile.m)"
+        "LostDoubleBuffering: expected double buffers in the UB of Ascend910B3, got single ones: the compiler has "
+        "given up loading ahead to make the kernel fit "
+        f"at small.py:{FIRST_LINE + 2}: `tile = tl.load(a_ptr + step * SIZE + offsets)` (halve tile.m)"
     ]
     (variant,) = compiled(subject).variants
     assert any("enable-auto-multi-buffer to false" in note for note in variant.notes)
     assert variant.cores[0].multi_buffered == 0
+
+
+def test_double_buffering_may_be_lost_in_l1() -> None:
+    subject = generated("allgather_gemm_mte_barrier")
+    constants = {**subject.entry.constants, "BLOCK_N": 128, "BLOCK_K": 512}
+    subject = replace(subject, entry=subject.entry.model_copy(update={"constants": constants}))
+    (finding,) = compiled(subject).findings
+    assert finding.message.startswith("expected double buffers in the L1 of Ascend910B3, got single ones")
+    assert (finding.source, finding.advice) == ("acc = tl.dot(gathered_tile, b_tile, acc)", "halve tile.k")
 
 
 def test_a_tile_that_fits_is_double_buffered(tmp_path: Path) -> None:
