@@ -20,7 +20,7 @@ from fusegen.vendor.facts import MEMORIES, CoreFacts, core_facts
 from fusegen.vendor.findings import Finding
 from fusegen.vendor.front import FrontVerdict, front
 from fusegen.vendor.placement import meant_calls, memory_line, placement_findings
-from fusegen.vendor.tools import Toolchain, find_toolchain
+from fusegen.vendor.tools import Toolchain, ToolFailed, find_toolchain
 
 CHECKED: Final = (
     "types and shapes, by the vendor's front end",
@@ -124,7 +124,7 @@ def bridge_subject(subject: Subject, tools: Toolchain) -> Iterator[BridgedVarian
 
 
 def compile_subject(subject: Subject) -> Compilation:
-    """Compile every variant. Raises VendorToolsMissing without the wheels, ToolFailed when a tool crashes."""
+    """Compile every variant. Raises VendorToolsMissing without the wheels, ToolFailed when the front end crashes."""
     tools = find_toolchain()
     text = subject.module.read_text(encoding="utf-8")
     variants = tuple(_located(_compiled(subject, text, each, tools), text) for each in bridge_subject(subject, tools))
@@ -139,6 +139,8 @@ def _bridged(answer: FrontVerdict, device: Target, tools: Toolchain) -> tuple[Br
     except BridgeRefusal as refusal:
         what = f"{type(refusal).__name__}: {refusal.what}"
         return None, Finding("NotBridged", what, refusal.line, advice=refusal.advice)
+    except ToolFailed as failure:
+        return None, Finding("AdapterError", str(failure), failure.line)
 
 
 def _compiled(subject: Subject, text: str, each: BridgedVariant, tools: Toolchain) -> VariantVerdict:

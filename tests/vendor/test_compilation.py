@@ -140,6 +140,19 @@ def test_type_errors_have_the_line_of_the_module(tmp_path: Path, body: str, line
     assert findings(subject) == [f"CompilationError: {message} at small.py:{FIRST_LINE + line}: `{source}`"]
 
 
+def test_errors_of_the_adapter_are_findings(tmp_path: Path) -> None:
+    body = "seen = tl.atomic_cas(signal_ptr, 0, 1)\ntl.store(signal_ptr, seen)"
+    (finding,) = compiled(small_module(tmp_path, body)).findings
+    assert (finding.kind, finding.line) == ("AdapterError", FIRST_LINE)
+    assert finding.message.startswith("triton-adapter-opt ended with status 1: failed to legalize")
+
+
+def test_a_crash_of_the_adapter_is_a_finding(tmp_path: Path) -> None:
+    call = 'tl.inline_asm_elementwise("mov $0, $1;", "=r,r", [N], dtype=tl.int32, is_pure=True, pack=1)'
+    (finding,) = compiled(small_module(tmp_path, f"tl.store(a_ptr + {call}, tl.load(b_ptr))")).findings
+    assert finding.message.startswith("triton-adapter-opt ended with status -6: ")
+
+
 def unscoped(name: str, folder: Path, *, target_name: str | None = None) -> Subject:
     """A generated mix kernel whose scopes are gone: every core type executes everything."""
     scopes = [(f'with al.scope(core_mode="{mode}"):', "if True:") for mode in ("cube", "vector")]
