@@ -43,5 +43,5 @@ $(VENV)/.sim: $(VENV)/.backend
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.backend
-	$(INSTALL) --editable '.[sim,dev]'
+	$(INSTALL) --editable '.[sim,dev,vendor]'
 	@touch $@ $(VENV)/.sim

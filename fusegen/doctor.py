@@ -33,6 +33,11 @@ class Extra:
 EXTRAS: Final[Mapping[str, Extra]] = MappingProxyType(
     {
         "sim": Extra("run kernels on the CPU machine", ("greenlet", "ml_dtypes", "numpy", "torch")),
+        "vendor": Extra(
+            "ask the vendor's compiler about kernels, on a CPU",
+            ("ascendnpu-ir", "pybind11", "triton-ascend"),
+            "on Linux with an x86-64 processor; triton-ascend has no wheel for Python 3.12 and later",
+        ),
         "npu": Extra(
             "run kernels on Ascend devices",
             ("torch", "torch_npu", "triton-ascend"),

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 from fusegen.errors import Fault, FaultsError, PlanError, UsageError
 from fusegen.plan import KernelPlan, make_plan
+from fusegen.plan.passes.budget import memory_faults
 from fusegen.project import Project
+from fusegen.render.entry import kernel_entry
 from fusegen.render.environment import render
 from fusegen.render.files import (
     MANIFEST,
@@ -42,7 +44,12 @@ class BuiltModule:
 
     def rendered(self) -> RenderedModule:
         """The module as the generated folder should have it."""
-        return RenderedModule(self.name, self.text, self.spec.sha256)
+        return RenderedModule(self.name, self.text, self.spec.sha256, kernel_entry(self.plan))
+
+    @property
+    def memory_faults(self) -> tuple[Fault, ...]:
+        """Tiles that the planner finds too large for the target's memory, each with its place in the spec."""
+        return tuple(self.spec.located(fault) for fault in memory_faults(self.plan))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +62,17 @@ class RenderReport:
     orphans: tuple[str, ...]
 
 
-def plan_spec(spec: LoadedSpec) -> KernelPlan:
+def plan_spec(spec: LoadedSpec, *, memory_check: bool = True) -> KernelPlan:
     """The plan of a loaded spec. Raises PlanError with the file and line of each fault."""
     try:
-        return make_plan(spec.name, spec.spec)
+        return make_plan(spec.name, spec.spec, memory_check=memory_check)
     except PlanError as error:
         raise PlanError(spec.located(fault) for fault in error.faults) from None
 
 
-def build(spec: LoadedSpec, project: Project) -> BuiltModule:
-    """Plan and render one spec; nothing is written."""
-    plan = plan_spec(spec)
+def build(spec: LoadedSpec, project: Project, *, memory_check: bool = True) -> BuiltModule:
+    """Plan and render one spec; nothing is written. Without `memory_check` tiles may be too large for the device."""
+    plan = plan_spec(spec, memory_check=memory_check)
     return BuiltModule(spec, plan, render(plan, project.templates))
 
 

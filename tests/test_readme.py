@@ -132,6 +132,21 @@ def without_credit(module: str) -> str:
     return "".join(line for line in lines if word not in line)
 
 
+def test_the_compilations_that_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    fine, large = re.findall(r"^    fusegen (compile \w+_mte.*)$", README.read_text(), re.M)
+    result = fusegen_(*fine.split())
+    assert result.exit_code == 0, result.stderr
+    for core in ("AIC: ", "AIV: "):
+        lines = result.stdout[result.stdout.index(f"\n{core}") + 1 :].splitlines()[:2]
+        assert_shown(indented(core), "".join(map(wrapped, lines)), squeezed)
+    result = fusegen_(*large.split())
+    assert result.exit_code == 1
+    first = "allgather_gemm_mte_barrier: MemoryOverflow: "
+    (line,) = [line for line in result.stdout.splitlines() if line.startswith(first)]
+    assert_shown(indented(first), wrapped(line), squeezed)
+
+
 def wrapped(line: str) -> str:
     """A line of output as README shows it."""
     return (

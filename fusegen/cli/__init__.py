@@ -8,6 +8,7 @@ import click
 
 from fusegen import __version__
 from fusegen.cli.base import FusegenGroup
+from fusegen.cli.compile import compile_command
 from fusegen.cli.diagnose import diagnose
 from fusegen.cli.explain import explain
 from fusegen.cli.generated import check, render
@@ -28,7 +29,9 @@ def cli() -> None:
     """
 
 
-for _command in (list_specs, new, schema, doctor, explain, render, check, run, verify, diagnose):
+COMMANDS = (list_specs, new, schema, doctor, explain, render, check, run, verify, compile_command, diagnose)
+
+for _command in COMMANDS:
     cli.add_command(_command)
 
 

@@ -45,11 +45,13 @@ def check(context: click.Context, project: Project, as_json: bool) -> None:
     """Compare the generated folder with what the specs render.
 
     Exit status 1, with a unified diff, when a file differs. Files are missing, stale (their spec or the templates
-    changed), edited by hand, or orphans without a spec.
+    changed), edited by hand, or orphans without a spec. A record of compilations that is about other texts is
+    mentioned, and changes nothing: renewing it needs the extra vendor.
     """
     from fusegen.pipeline import check_project
 
     differences = check_project(project)
+    _note_stale_record(project)
     if as_json:
         files = [{"problem": d.problem.value, "file": d.filename, "diff": d.diff} for d in differences]
         echo_json({"ok": not differences, "differences": files})
@@ -62,6 +64,15 @@ def check(context: click.Context, project: Project, as_json: bool) -> None:
         if not differences:
             click.echo(f"{folder}: every file is what its spec renders")
     context.exit(1 if differences else 0)
+
+
+def _note_stale_record(project: Project) -> None:
+    from fusegen.vendor.record import RECORD, stale_modules
+
+    path = project.generated / RECORD
+    if path.is_file() and (stale := stale_modules(project.generated)):
+        what = f"{project.shown(path)} is about other texts of {', '.join(stale)}"
+        click.echo(f"note: {what} (fusegen compile --all --record)", err=True)
 
 
 def _name(project: Project, spec: str) -> str:

@@ -32,13 +32,16 @@ PASSES: tuple[Pass, ...] = (
     cover_edges,
     define_names,
     derive_host_duties,
-    prove,
 )
 
 
-def make_plan(name: str, spec: KernelSpec) -> KernelPlan:
-    """The plan of kernel `name`. Raises PlanError when the spec asks for what cannot work, with all faults."""
+def make_plan(name: str, spec: KernelSpec, *, memory_check: bool = True) -> KernelPlan:
+    """The plan of kernel `name`. Raises PlanError when the spec asks for what cannot work, with all faults.
+
+    Without `memory_check` tiles may be too large for on-chip memory; `memory_faults` says so, and the compiler can be
+    asked all the same.
+    """
     plan = compose(name, spec)
     for step in PASSES:
         plan = step(plan)
-    return plan
+    return prove(plan, memory_check=memory_check)

@@ -1,7 +1,8 @@
 """Files of the generated folder: what they should hold, how they differ from it, and how they are replaced.
 
 The manifest, MANIFEST.json, records for each module the SHA-256 of what the spec says and of the module's text, and the
-version of fusegen that wrote them. It tells a module that was edited by hand from one whose spec has changed since.
+version of fusegen that wrote them. It tells a module that was edited by hand from one whose spec has changed since. It
+also describes the kernel (`fusegen.render.entry`), so that the module can be compiled without its spec.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import assert_never
+from typing import Any, assert_never
 
 from fusegen import __version__
 from fusegen.errors import ProjectError
@@ -25,11 +26,12 @@ MANIFEST = "MANIFEST.json"
 
 @dataclass(frozen=True, slots=True)
 class RenderedModule:
-    """A module as its spec says it should be."""
+    """A module as its spec says it should be; `kernel` is what the manifest says about its kernel."""
 
     name: str
     text: str
     spec_sha256: str
+    kernel: Mapping[str, Any]
 
     @property
     def filename(self) -> str:
@@ -78,22 +80,26 @@ def sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def manifest_text(modules: Mapping[str, RenderedModule], kept: Mapping[str, dict[str, str]] | None = None) -> str:
+def manifest_text(modules: Mapping[str, RenderedModule], kept: Mapping[str, dict[str, Any]] | None = None) -> str:
     """The manifest of these modules and of `kept`, entries of modules that stay as they were."""
     entries = {
         **(kept or {}),
-        **{m.name: {"spec_sha256": m.spec_sha256, "module_sha256": m.sha256} for m in modules.values()},
+        **{
+            m.name: {"spec_sha256": m.spec_sha256, "module_sha256": m.sha256, "kernel": dict(m.kernel)}
+            for m in modules.values()
+        },
     }
     ordered = {name: entries[name] for name in sorted(entries)}
     return json.dumps({"generator": f"fusegen {__version__}", "modules": ordered}, indent=2) + "\n"
 
 
-def read_manifest(folder: Path) -> dict[str, dict[str, str]]:
+def read_manifest(folder: Path) -> dict[str, dict[str, Any]]:
     """Entries of the folder's manifest; none where there is no manifest, or one that fusegen did not write."""
     path = folder / MANIFEST
     try:
         modules = json.loads(path.read_text(encoding="utf-8"))["modules"]
-        return {name: {key: entry[key] for key in ("spec_sha256", "module_sha256")} for name, entry in modules.items()}
+        keys = ("spec_sha256", "module_sha256", "kernel")
+        return {name: {key: entry[key] for key in keys} for name, entry in modules.items()}
     except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
         return {}
 

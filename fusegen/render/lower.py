@@ -65,7 +65,7 @@ def _kernel_view(plan: KernelPlan) -> KernelView:
     has_vector_core = any(isinstance(stage.workers.selection, VectorCores) for stage in plan.stages)
     return KernelView(
         name=f"{plan.pattern}_kernel",
-        parameters=tuple(_parameters(plan)),
+        parameters=tuple(parameters(plan)),
         general=(
             "rank",
             "ranks",
@@ -117,14 +117,15 @@ def _needed(plan: KernelPlan) -> frozenset[str]:
     return closed(names, plan.definitions)
 
 
-def _parameters(plan: KernelPlan) -> list[Parameter]:
+def parameters(plan: KernelPlan) -> list[Parameter]:
+    """Parameters of the kernel in their order, without its constants."""
     tensors = [tensor for tensor in plan.tensors if tensor.role is not TensorRole.INITIAL]
-    parameters = [Parameter(f"{tensor.name}_ptr", _tensor_comment(tensor)) for tensor in tensors]
-    parameters += [
+    found = [Parameter(f"{tensor.name}_ptr", _tensor_comment(tensor)) for tensor in tensors]
+    found += [
         Parameter(f"{buffer.name}_ptr", f"symmetric [{_extents(a.extent for a in buffer.layout.axes)}]")
         for buffer in plan.buffers
     ]
-    parameters += [
+    found += [
         Parameter(
             f"{slots.name}_ptr",
             f"symmetric [{_extents((*(a.extent for a in slots.layout.axes), Sym('SLOT_WORDS')))}], int64",
@@ -132,16 +133,16 @@ def _parameters(plan: KernelPlan) -> list[Parameter]:
         for slots in plan.slots
     ]
     if plan.stores_total_cores:
-        parameters.append(Parameter("total_cores_ptr", "[1], int32: the programs of the launch, for the launcher"))
-    parameters += [Parameter("rank"), Parameter("ranks")]
+        found.append(Parameter("total_cores_ptr", "[1], int32: the programs of the launch, for the launcher"))
+    found += [Parameter("rank"), Parameter("ranks")]
     if plan.host.numbers_launch:
-        parameters.append(Parameter("launch", f"launches on this workspace before this one, modulo {LAUNCHES}"))
-    parameters += [Parameter(dimension.name, dimension.meaning) for dimension in plan.dimensions]
-    parameters += [Parameter(stride) for tensor in tensors if not tensor.contiguous for stride in tensor.strides]
+        found.append(Parameter("launch", f"launches on this workspace before this one, modulo {LAUNCHES}"))
+    found += [Parameter(dimension.name, dimension.meaning) for dimension in plan.dimensions]
+    found += [Parameter(stride) for tensor in tensors if not tensor.contiguous for stride in tensor.strides]
     tasks = plan.stages[0].tasks
     if tasks.granularity is Granularity.FILL:
-        parameters += [Parameter(carried(axis), f"{axis.label} in a work item") for axis in tasks.items]
-    return parameters
+        found += [Parameter(carried(axis), f"{axis.label} in a work item") for axis in tasks.items]
+    return found
 
 
 def _tensor_comment(tensor: Tensor) -> str:

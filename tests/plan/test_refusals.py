@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from fusegen.errors import PlanError
-from tests.plan.plans import A2, A5, BASES, plan_for, plan_of
+from fusegen.plan import make_plan
+from fusegen.plan.passes.budget import memory_faults, sum_bytes
+from tests.plan.plans import A2, A5, BASES, plan_for, plan_of, spec_for
 
 
 def faults(pattern: str, **changes: Any) -> list[str]:
@@ -156,7 +158,7 @@ def test_communication_tiles_of_an_ordered_sum() -> None:
     changes = {"tile": {"m": 128, "n": 256, "k": 64}, "comm_tile": {"rows": 64, "columns": 256}}
     assert faults("gemm_allreduce", **changes) == [
         "comm_tile.rows: expected the float32 sum and the tiles to add in the 192 KiB unified buffer of Ascend910B3, "
-        "got 64 x 256, 24 bytes each: 384 KiB (with comm_tile.columns 256, comm_tile.rows can be at most 32)"
+        "got 64 x 256, 16 bytes each: 256 KiB (with comm_tile.columns 256, comm_tile.rows can be at most 32)"
     ]
     changes["comm_tile"]["rows"] = 32
     plan_for("gemm_allreduce", **changes)
@@ -219,3 +221,40 @@ def test_faults_of_several_kinds_come_together() -> None:
     }
     fields = [fault.split(":")[0] for fault in faults("allgather", **changes)]
     assert fields == ["tile.m", "swizzle.comm.npu_split", *["verify[0].shape, 2 ranks"] * 2]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "target", "dtype", "bias", "size"),
+    [
+        ("reduce_scatter", "Ascend910B3", "float16", None, 24),
+        ("reduce_scatter", "Ascend910B3", "float32", None, 24),
+        ("reduce_scatter", "Ascend950PR_9589", "float16", None, 12),
+        ("reduce_scatter", "Ascend950PR_9589", "float32", None, 24),
+        ("gemm_reduce_scatter", "Ascend910B3", "float16", False, 16),
+        ("gemm_reduce_scatter", "Ascend910B3", "float16", True, 12),
+        ("gemm_reduce_scatter", "Ascend910B3", "float32", False, 12),
+        ("gemm_reduce_scatter", "Ascend950PR_9589", "float16", False, 12),
+    ],
+)
+def test_an_ordered_sum_takes_what_the_compiler_takes(
+    pattern: str, target: str, dtype: str, bias: bool | None, size: int
+) -> None:
+    changes = {} if bias is None else {"bias": bias, "tile": {"m": 64, "n": 64, "k": 64}}
+    plan = plan_for(pattern, target=target, **changes)
+    assert sum_bytes(plan, dtype, has_start=bool(bias)) == size
+
+
+def test_memory_can_be_left_to_the_compiler() -> None:
+    spec = spec_for("allgather_gemm", tile={"m": 256, "n": 512, "k": 256})
+    plan = make_plan("kernel", spec, memory_check=False)
+    with pytest.raises(PlanError) as caught:
+        make_plan("kernel", spec)
+    assert tuple(memory_faults(plan)) == caught.value.faults
+    assert [fault.field for fault in caught.value.faults] == ["tile.n", "tile.k"]
+
+
+def test_other_faults_stay_without_the_memory_check() -> None:
+    spec = spec_for("allgather_gemm", tile={"m": 256, "n": 512, "k": 256}, swizzle={"comm": {"npu_split": 3}})
+    with pytest.raises(PlanError) as caught:
+        make_plan("kernel", spec, memory_check=False)
+    assert {fault.field for fault in caught.value.faults} == {"swizzle.comm.npu_split"}

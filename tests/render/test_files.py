@@ -20,8 +20,9 @@ from fusegen.render.files import (
     sha256,
 )
 
-ONE = RenderedModule("one", "A = 1\n", "11")
-TWO = RenderedModule("two", "B = 2\n", "22")
+KERNEL = {"name": "one_kernel"}
+ONE = RenderedModule("one", "A = 1\n", "11", KERNEL)
+TWO = RenderedModule("two", "B = 2\n", "22", KERNEL)
 MODULES = {"one": ONE, "two": TWO}
 
 
@@ -54,7 +55,7 @@ def test_a_missing_folder_misses_everything(tmp_path: Path) -> None:
 def test_an_edited_module_is_told_from_a_stale_one(tmp_path: Path) -> None:
     write_all(tmp_path)
     (tmp_path / "one.py").write_text("A = 3\n")
-    changed = {"one": ONE, "two": RenderedModule("two", "B = 4\n", "23")}
+    changed = {"one": ONE, "two": RenderedModule("two", "B = 4\n", "23", KERNEL)}
     found = list(differences(tmp_path, changed))
     assert [(d.filename, d.problem) for d in found] == [
         ("one.py", Problem.EDITED),
@@ -68,7 +69,9 @@ def test_an_edited_module_is_told_from_a_stale_one(tmp_path: Path) -> None:
 
 def test_a_changed_spec_that_renders_the_same_makes_the_manifest_stale(tmp_path: Path) -> None:
     write_all(tmp_path)
-    assert problems(tmp_path, {"one": RenderedModule("one", ONE.text, "12"), "two": TWO}) == [(MANIFEST, Problem.STALE)]
+    assert problems(tmp_path, {"one": RenderedModule("one", ONE.text, "12", KERNEL), "two": TWO}) == [
+        (MANIFEST, Problem.STALE)
+    ]
 
 
 def test_a_module_without_a_spec_is_an_orphan(tmp_path: Path) -> None:
@@ -94,7 +97,11 @@ def test_a_file_without_its_last_newline_gives_a_readable_diff(tmp_path: Path) -
 def test_the_manifest_has_hashes_and_the_generator(tmp_path: Path) -> None:
     document = json.loads(manifest_text(MODULES))
     assert document["generator"] == "fusegen 0.1.0"
-    assert document["modules"]["one"] == {"spec_sha256": "11", "module_sha256": sha256("A = 1\n")}
+    assert document["modules"]["one"] == {
+        "spec_sha256": "11",
+        "module_sha256": sha256("A = 1\n"),
+        "kernel": KERNEL,
+    }
     assert list(document["modules"]) == ["one", "two"]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from fusegen.errors import PlanError
 from fusegen.plan.ir import BarrierCover, EdgeKind, KernelPlan, PlanDefect, Purpose, SignalCover
 from fusegen.plan.passes.bounds import bound_defects, sign_defects
-from fusegen.plan.passes.budget import spec_faults
+from fusegen.plan.passes.budget import memory_faults, spec_faults
 from fusegen.plan.passes.counted import MAX_EVENTS
 from fusegen.plan.passes.edges import buffer_edges
 from fusegen.plan.passes.values import value_defects
@@ -20,9 +20,9 @@ from fusegen.plan.stages import Engine, First, Kind, Stage
 from fusegen.plan.timeline import relative_rounds, unordered
 
 
-def prove(plan: KernelPlan) -> KernelPlan:
+def prove(plan: KernelPlan, *, memory_check: bool = True) -> KernelPlan:
     """Check every rule; return the plan unchanged. Raises PlanError for what the spec can mend, else PlanDefect."""
-    faults = list(spec_faults(plan))
+    faults = [*(memory_faults(plan) if memory_check else ()), *spec_faults(plan)]
     if faults:
         raise PlanError(faults)
     rules = (
