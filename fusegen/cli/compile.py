@@ -47,7 +47,7 @@ def compile_command(
     """
     from fusegen.cli.compile_report import compilation_bar, print_compilations
     from fusegen.vendor.campaign import compile_all
-    from fusegen.vendor.tools import find_toolchain
+    from fusegen.vendor.tools import find_toolchain, tool_versions
 
     if every == bool(specs):
         raise UsageError(f"expected SPECs or --all, got {'both' if every else 'neither'}")
@@ -66,7 +66,7 @@ def compile_command(
         _write_record(project, compiled)
     ok = all(each.ok for each in compiled)
     if as_json:
-        echo_json({"ok": ok, "specs": [each.to_json() for each in compiled]})
+        echo_json({"ok": ok, "tools": tool_versions(), "specs": [each.to_json() for each in compiled]})
     else:
         print_compilations(compiled)
     context.exit(0 if ok else 1)

@@ -138,7 +138,7 @@ class MisalignedSlot(Finding):
 
 @dataclass(frozen=True, slots=True)
 class NotSymmetric(Finding):
-    """symm_at or notify with a pointer that is not into the symmetric heap."""
+    """symm_at or notify with a pointer that is not into the symmetric heap, or that symm_at has mapped already."""
 
     tensor: str = ""
 

@@ -20,7 +20,7 @@ from fusegen.vendor.facts import MEMORIES, CoreFacts, core_facts
 from fusegen.vendor.findings import Finding
 from fusegen.vendor.front import FrontVerdict, front
 from fusegen.vendor.placement import meant_calls, memory_line, placement_findings
-from fusegen.vendor.tools import Toolchain, find_toolchain
+from fusegen.vendor.tools import Toolchain, ToolFailed, find_toolchain
 
 CHECKED: Final = (
     "types and shapes, by the vendor's front end",
@@ -124,7 +124,7 @@ def bridge_subject(subject: Subject, tools: Toolchain) -> Iterator[BridgedVarian
 
 
 def compile_subject(subject: Subject) -> Compilation:
-    """Compile every variant. Raises VendorToolsMissing without the wheels, ToolFailed when a tool crashes."""
+    """Compile every variant. Raises VendorToolsMissing without the wheels, ToolFailed when the front end crashes."""
     tools = find_toolchain()
     text = subject.module.read_text(encoding="utf-8")
     variants = tuple(_located(_compiled(subject, text, each, tools), text) for each in bridge_subject(subject, tools))
@@ -139,6 +139,8 @@ def _bridged(answer: FrontVerdict, device: Target, tools: Toolchain) -> tuple[Br
     except BridgeRefusal as refusal:
         what = f"{type(refusal).__name__}: {refusal.what}"
         return None, Finding("NotBridged", what, refusal.line, advice=refusal.advice)
+    except ToolFailed as failure:
+        return None, Finding("AdapterError", str(failure), failure.line)
 
 
 def _compiled(subject: Subject, text: str, each: BridgedVariant, tools: Toolchain) -> VariantVerdict:
@@ -155,13 +157,15 @@ def _compiler_findings(subject: Subject, text: str, verdict: CompilerVerdict) ->
     if verdict.overflow is not None:
         yield _overflow_finding(entry, text, verdict.overflow, subject.target)
     elif verdict.final is None:
-        yield from (Finding("CompilerError", message, line) for line, message in verdict.errors or ((0, "no message"),))
-    if verdict.lost_double_buffering:
-        line = memory_line(text, entry.name, "ub")
-        tiles = entry.tiles.get("ub", ())
+        yield from (Finding("CompilerError", message, line) for line, message in verdict.errors)
+    if memory := verdict.lost_double_buffering:
+        tiles = entry.tiles.get(memory, ())
+        message = (
+            f"expected double buffers in the {MEMORIES[memory]} of {subject.target}, got single ones: the compiler has "
+            "given up loading ahead to make the kernel fit"
+        )
         advice = f"halve {tiles[0].field}" if tiles else ""
-        message = f"the kernel fits {subject.target} only without double buffering: the compiler has switched it off"
-        yield Finding("LostDoubleBuffering", message, line, advice=advice)
+        yield Finding("LostDoubleBuffering", message, memory_line(text, entry.name, memory), advice=advice)
 
 
 def _overflow_finding(entry: KernelEntry, text: str, overflow: Overflow, device: str) -> Finding:
@@ -197,7 +201,7 @@ def _fact_findings(
     for core in cores:
         for call in core.calls:
             if call.fault:
-                yield Finding("WrongSignature", f"{core.core}: {call.fault}", call.line)
+                yield Finding("WrongSignature", f"{core.core}: {call.fault}")
 
 
 def _located(verdict: VariantVerdict, text: str) -> VariantVerdict:

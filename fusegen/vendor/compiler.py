@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -24,8 +24,6 @@ _OPTIONS: Final = {
     "enable_auto_bind_sub_block": "--enable-auto-bind-sub-block",
 }
 """Options of a launch, and those of the compiler that the vendor's back end makes of them."""
-_DEFAULTS: Final[Mapping[str, bool]] = {"multibuffer": True, "enable_auto_bind_sub_block": True}
-"""Values of these options in a launch that says nothing, on the 910B family; the 950 family has the opposite."""
 _COMMON: Final = ("--enable-hfusion-compile=true", "--enable-triton-kernel-compile=true")
 _FAMILY: Final = {
     "910B": ("--enable-hivm-compile=true",),
@@ -40,6 +38,7 @@ _FAMILY: Final = {
 }
 _OVERFLOW: Final = re.compile(r"error: (ub|cbuf|cc) overflow, requires (\d+) bits while (\d+) bits available")
 _NOTE: Final = re.compile(r"\[NOTE\] (.*)")
+_GIVEN_UP: Final = re.compile(r"(\w+) overflow detected; automatically set enable-auto-multi-buffer to false")
 _ERROR: Final = re.compile(r"error: (.*)")
 _PLACE: Final = re.compile(r'\.py"?:(\d+):\d+')
 _NO_BACK_END: Final = ("External hivmc run fails",)
@@ -64,9 +63,10 @@ class CompilerVerdict:
     notes: tuple[str, ...]
 
     @property
-    def lost_double_buffering(self) -> bool:
-        """True when the kernel fits only because the compiler has given up loading ahead."""
-        return self.final is not None and any("enable-auto-multi-buffer to false" in note for note in self.notes)
+    def lost_double_buffering(self) -> str:
+        """The memory, by its address space, that suffices only without loading ahead; nothing where it suffices."""
+        given_up = [match for note in self.notes if (match := _GIVEN_UP.match(note)) is not None]
+        return given_up[-1][1].lower() if given_up and self.final is not None else ""
 
 
 def compile_linalg(module: Operation, target: Target, options: Mapping[str, bool], tools: Toolchain) -> CompilerVerdict:
@@ -77,14 +77,20 @@ def compile_linalg(module: Operation, target: Target, options: Mapping[str, bool
         arguments = [f"--target={target.name}", *_flags(target, options), f"--save-temps={folder}"]
         command = [str(tools.compiler(target)), str(source), *arguments, "-o", f"{folder}/kernel.o"]
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
-        if not final.is_file():
-            return _verdict(None, done.stderr)
-        return _verdict(parse_module(tools.read_final(final, target)), done.stderr)
+        made = parse_module(tools.read_final(final, target)) if final.is_file() else None
+        verdict = _verdict(made, done.stderr)
+        if made is None and verdict.overflow is None and not verdict.errors:
+            first = next(iter(done.stderr.splitlines()), "no message")
+            crash = f"{tools.compiler(target).name} ended with status {done.returncode}: {first}"
+            return replace(verdict, errors=((0, crash),))
+        return verdict
 
 
 def _flags(target: Target, options: Mapping[str, bool]) -> list[str]:
-    chosen = {**_DEFAULTS, **options}
-    return [*(f"{flag}={chosen[name]}" for name, flag in _OPTIONS.items()), *_COMMON, *_FAMILY[target.family]]
+    """Where a launch says nothing, the vendor's back end turns these options on for 910B and off for 950."""
+    default = target.family == "910B"
+    chosen = [f"{flag}={options.get(name, default)}" for name, flag in _OPTIONS.items()]
+    return [*chosen, *_COMMON, *_FAMILY[target.family]]
 
 
 def _verdict(final: Operation | None, messages: str) -> CompilerVerdict:

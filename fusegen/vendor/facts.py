@@ -27,10 +27,9 @@ _NUMBER: Final = re.compile(r"-?\d+")
 
 @dataclass(frozen=True, slots=True)
 class LibraryCall:
-    """A call of the shared-memory library: its symbol, the line of the generated file (0: unknown), what is wrong."""
+    """A call of the shared-memory library: its symbol, and what is wrong with it, or nothing."""
 
     symbol: str
-    line: int
     fault: str
 
 
@@ -177,4 +176,4 @@ def _calls_library(op: Operation) -> bool:
 
 def _library_call(op: Operation) -> LibraryCall:
     symbol = base_symbol(op.properties["callee"])
-    return LibraryCall(symbol, op.line, signature_fault(symbol, op.operand_types, op.result_types))
+    return LibraryCall(symbol, signature_fault(symbol, op.operand_types, op.result_types))

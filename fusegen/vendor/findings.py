@@ -10,8 +10,8 @@ from typing import Any
 class Finding:
     """One finding.
 
-    kind     CompilationError, NotBridged, MemoryOverflow, LostDoubleBuffering, CompilerError, WrongCore, MissingCall,
-             WrongOrder or WrongSignature
+    kind     CompilationError, NotBridged, AdapterError, MemoryOverflow, LostDoubleBuffering, CompilerError, WrongCore,
+             MissingCall, WrongOrder or WrongSignature
     message  what was expected and what was got
     line     of the generated file, 0 where there is none to point at
     source   that line

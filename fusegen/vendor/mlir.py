@@ -25,11 +25,11 @@ PRINT_GENERIC: Final = (
 )
 """Options of the tools that make them print what `parse_module` reads."""
 
+_LOCATION: Final = " loc("
 _OPENING, _CLOSING = "([{<", ")]}>"
 _HEAD: Final = re.compile(r'\s*(?:(%\w+)(?::\d+)? = )?"([\w.]+)"\(')
 _BLOCK: Final = re.compile(r"\s*(\^\w+)(?:\((.*)\))?:$")
-_LOCATION: Final = re.compile(r' loc\(((?:[^()"]|"[^"]*"|\((?:[^()"]|"[^"]*")*\))*)\)$')
-_LINE: Final = re.compile(r'"([^"]*)":(\d+):\d+')
+_LINE: Final = re.compile(r'"[^"]*\.py":(\d+):\d+')
 _ENTRY: Final = re.compile(r"([\w.$\"]+)(?: = (.*))?", re.DOTALL)
 
 
@@ -80,9 +80,9 @@ class Operation:
 
     @property
     def line(self) -> int:
-        """The line of the source file that the operation was made from, or 0. For inlined code, that of the call."""
+        """The line of the Python file that the operation was made from, or 0. For inlined code, that of the call."""
         places = _LINE.findall(self.location)
-        return int(places[-1][1]) if places else 0
+        return int(places[-1]) if places else 0
 
     @property
     def body(self) -> tuple[Operation, ...]:
@@ -219,13 +219,10 @@ class _Reader:
                 raise MlirError(f"expected a region on lines of its own, got {line.strip()[:120]}")
             regions, rest = self._regions()
         attributes, rest = _leading(rest, " {", "}")
-        location = _LOCATION.search(rest)
-        if location is not None:
-            rest = rest[: location.start()]
         if not rest.startswith(" : ("):
             raise MlirError(f"expected the types of {name}, got {rest[:120]}")
         operand_types, rest = _bracketed(rest, 3)
-        results = rest.removeprefix(" -> ")
+        results, _, location = rest.removeprefix(" -> ").partition(_LOCATION)
         inner, after = _bracketed(results, 0) if results.startswith("(") else (results, "")
         return Operation(
             name=name,
@@ -237,7 +234,7 @@ class _Reader:
             attributes=dictionary(attributes),
             regions=regions,
             successors=successors,
-            location=location[1] if location else "",
+            location=location.removesuffix(")"),
         )
 
     def _regions(self) -> tuple[tuple[Region, ...], str]:
@@ -268,7 +265,7 @@ def _without_comment(line: str) -> str:
 
 
 def _argument(text: str) -> tuple[str, str]:
-    name, _, kind = _LOCATION.sub("", text).partition(": ")
+    name, _, kind = text.partition(_LOCATION)[0].partition(": ")
     return name, kind
 
 

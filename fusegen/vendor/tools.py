@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ WHEELS: Final = ("triton-ascend", "ascendnpu-ir")
 """Packages of the extra that bring programs, for Linux on x86-64. They are pinned: their output is text to be read."""
 NEWEST_PYTHON: Final = (3, 11)
 """The newest Python that the pinned triton-ascend has a wheel for."""
+_PLACE: Final = re.compile(r'\.py"?:(\d+):\d+')
 INSTALL: Final = "pip install 'fusegen[vendor]', or in a checkout pip install '.[vendor]'"
 
 
@@ -27,7 +29,11 @@ class VendorToolsMissing(FusegenError):
 
 
 class ToolFailed(FusegenError):
-    """One of the vendor's programs ended with an error that is no finding about the kernel, or crashed."""
+    """One of the vendor's programs ended with an error, or crashed; `line` is that of a Python file, or 0."""
+
+    def __init__(self, message: str, line: int = 0) -> None:
+        self.line = line
+        super().__init__(message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +99,20 @@ def run(program: Path, arguments: Sequence[str], text: str | None = None) -> str
     """What the program writes to stdout when it reads `text`. Raises ToolFailed, with the last of its messages."""
     done = subprocess.run([program, *arguments], input=text, capture_output=True, text=True, check=False)
     if done.returncode:
-        errors = [line for line in done.stderr.splitlines() if "error:" in line]
-        reason = errors[-1] if errors else done.stderr.strip()[-300:]
-        raise ToolFailed(f"{program.name} ended with status {done.returncode}: {reason}")
+        error = _first_error(done.stderr)
+        place = _PLACE.search(error)
+        message = error.rpartition("error: ")[2]
+        raise ToolFailed(
+            f"{program.name} ended with status {done.returncode}: {message}", int(place[1]) if place else 0
+        )
     return done.stdout
+
+
+def _first_error(messages: str) -> str:
+    """The first error among the messages of a tool; where it crashed, what it last asserted, or the first line."""
+    lines = messages.splitlines() or ["no message"]
+    telling = [line for word in ("error:", "Assertion", "LLVM ERROR") for line in lines if word in line]
+    return (telling or lines)[0][:300]
 
 
 def _folder(origin: str | None) -> Path:

@@ -220,6 +220,16 @@ def check(rank, ranks):
     ("call", "kind", "message"),
     [
         ("dl.symm_at(x_ptr, 0)", "NotSymmetric", "x_ptr: expected a pointer into the symmetric heap"),
+        (
+            "dl.notify(dl.symm_at(heap_ptr, 1 - dl.rank()), 1 - dl.rank(), 1)",
+            "NotSymmetric",
+            "itself, which dl.notify translates, got one that dl.symm_at has mapped to rank",
+        ),
+        (
+            "dl.symm_at(dl.symm_at(heap_ptr, 1 - dl.rank()), dl.rank())",
+            "NotSymmetric",
+            "itself, which dl.symm_at translates, got one that dl.symm_at has mapped to rank",
+        ),
         ("dl.symm_at(heap_ptr, 2)", "InvalidPeer", "heap_ptr: expected a rank from 0 to 1, got 2"),
         (
             "tl.store(dl.symm_at(heap_ptr, 1) + 64, 1)",

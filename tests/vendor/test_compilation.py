@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -92,12 +93,22 @@ def test_too_large_a_tile_is_a_finding_with_the_value_that_fits(tmp_path: Path) 
 def test_lost_double_buffering_is_a_finding(tmp_path: Path) -> None:
     subject = small_module(tmp_path, COPY, size=65536)
     assert findings(subject) == [
-        "LostDoubleBuffering: the kernel fits Ascend910B3 only without double buffering: the compiler has switched it "
-        f"off at small.py:{FIRST_LINE + 2}: `tile = tl.load(a_ptr + step * SIZE + offsets)` (halve tile.m)"
+        "LostDoubleBuffering: expected double buffers in the UB of Ascend910B3, got single ones: the compiler has "
+        "given up loading ahead to make the kernel fit "
+        f"at small.py:{FIRST_LINE + 2}: `tile = tl.load(a_ptr + step * SIZE + offsets)` (halve tile.m)"
     ]
     (variant,) = compiled(subject).variants
     assert any("enable-auto-multi-buffer to false" in note for note in variant.notes)
     assert variant.cores[0].multi_buffered == 0
+
+
+def test_double_buffering_may_be_lost_in_l1() -> None:
+    subject = generated("allgather_gemm_mte_barrier")
+    constants = {**subject.entry.constants, "BLOCK_N": 128, "BLOCK_K": 512}
+    subject = replace(subject, entry=subject.entry.model_copy(update={"constants": constants}))
+    (finding,) = compiled(subject).findings
+    assert finding.message.startswith("expected double buffers in the L1 of Ascend910B3, got single ones")
+    assert (finding.source, finding.advice) == ("acc = tl.dot(gathered_tile, b_tile, acc)", "halve tile.k")
 
 
 def test_a_tile_that_fits_is_double_buffered(tmp_path: Path) -> None:
@@ -127,6 +138,19 @@ def test_type_errors_have_the_line_of_the_module(tmp_path: Path, body: str, line
     subject = small_module(tmp_path, body)
     source = body.splitlines()[line]
     assert findings(subject) == [f"CompilationError: {message} at small.py:{FIRST_LINE + line}: `{source}`"]
+
+
+def test_errors_of_the_adapter_are_findings(tmp_path: Path) -> None:
+    body = "seen = tl.atomic_cas(signal_ptr, 0, 1)\ntl.store(signal_ptr, seen)"
+    (finding,) = compiled(small_module(tmp_path, body)).findings
+    assert (finding.kind, finding.line) == ("AdapterError", FIRST_LINE)
+    assert finding.message.startswith("triton-adapter-opt ended with status 1: failed to legalize")
+
+
+def test_a_crash_of_the_adapter_is_a_finding(tmp_path: Path) -> None:
+    call = 'tl.inline_asm_elementwise("mov $0, $1;", "=r,r", [N], dtype=tl.int32, is_pure=True, pack=1)'
+    (finding,) = compiled(small_module(tmp_path, f"tl.store(a_ptr + {call}, tl.load(b_ptr))")).findings
+    assert finding.message.startswith("triton-adapter-opt ended with status -6: ")
 
 
 def unscoped(name: str, folder: Path, *, target_name: str | None = None) -> Subject:

@@ -26,7 +26,7 @@ BARRIER = "aclshmem_barrier_all"
 
 
 def core(name: str, *calls: str) -> CoreFacts:
-    found = tuple(LibraryCall(call, 0, "") for call in calls)
+    found = tuple(LibraryCall(call, "") for call in calls)
     return CoreFacts("kernel", name, {}, 0, 0, {}, 0, (), found)
 
 

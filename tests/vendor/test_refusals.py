@@ -90,6 +90,15 @@ CLEAN = {
             tl.store(pointer + offsets, offsets.to(tl.float16))
             pointer += SIZE
         """,
+    "a block pointer that moves on": """
+        block = tl.make_block_ptr(a_ptr, (N,), (1,), (0,), (SIZE,), (0,))
+        for step in range(N):
+            tl.store(block, tl.load(b_ptr + offsets))
+            block = tl.advance(block, (SIZE,))
+        """,
+    "inlined functions of a library": """
+        tl.store(a_ptr + offsets, tl.rand(N, offsets).to(tl.float16))
+        """,
     "a loop pointer that consumes tokens": """
         pointer = a_ptr
         for step in range(N):

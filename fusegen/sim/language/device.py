@@ -15,6 +15,7 @@ from fusegen.sim import dtypes
 from fusegen.sim.actors import Token
 from fusegen.sim.errors import Unsupported
 from fusegen.sim.events import Fenced, TokenConsumed
+from fusegen.sim.findings import Found, NotSymmetric
 from fusegen.sim.heap import SymmetricHeap
 from fusegen.sim.language.cann import MixLanguage
 from fusegen.sim.language.functions import FUNCTIONS
@@ -161,7 +162,7 @@ class DeviceLanguage:
 
     def symm_at(self, pointer: Pointer, rank: int) -> Pointer:
         """dl.symm_at: the same symmetric address on `rank`."""
-        return self._heap.on_peer(_pointer(pointer, "dl.symm_at"), rank)
+        return self._heap.on_peer(self._own(_pointer(pointer, "dl.symm_at"), "dl.symm_at"), rank)
 
     def wait(self, pointer: Pointer, count: int, scope: str, semantic: str, waitValue: int = 1) -> Token:
         """dl.wait: until each of `count` slots, 64 bytes apart, equals waitValue."""
@@ -270,9 +271,18 @@ class DeviceLanguage:
             self._heap.links.check_mapped(pointer.name, rank=rank, peer=peer)
         return pointer
 
+    def _own(self, pointer: Pointer, builtin: str) -> Pointer:
+        """A pointer of the actor's rank, which a builtin translates to another one: once, and not again."""
+        rank, mapped = self._machine.current.name.rank, pointer.memory.rank
+        if rank != mapped:
+            expected = f"expected an address on rank {rank} itself, which {builtin} translates"
+            message = f"{pointer.name}: {expected}, got one that dl.symm_at has mapped to rank {mapped}"
+            raise Found(NotSymmetric(message, tensor=pointer.name))
+        return pointer
+
     def _slot_on_peer(self, pointer: Pointer, rank: int, builtin: str) -> Pointer:
         """The slot on another rank that a notify of the current actor sets."""
-        peer = self._heap.on_peer(_slot_pointer(pointer, builtin), rank)
+        peer = self._heap.on_peer(self._own(_slot_pointer(pointer, builtin), builtin), rank)
         self._heap.links.check_notify(pointer.name, rank=self._machine.current.name.rank, peer=peer.memory.rank)
         return peer
 

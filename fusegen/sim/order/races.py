@@ -221,14 +221,14 @@ class Judge:
                 message = f"{where}: {texts[1]}, and {texts[0]} may not have seen its value yet"
                 expected = "a wait for something that the waiting core does after its own wait"
                 guide = "2.1"
+                if doubt.are_credits:
+                    kind, expected, guide = self._double_reset(before, now)
             case "writes":
                 assert before.actor is not None
                 assert now.actor is not None
                 hosts = before.actor.is_host or now.actor.is_host
-                if _are_siblings(before.actor, now.actor):
-                    kind, expected = WrongCore, "al.scope(core_mode=...) around it, for the core that does the work"
-                elif doubt.are_credits and not hosts:
-                    kind, expected = DoubleReset, "exactly one core that resets the slot"
+                if _are_siblings(before.actor, now.actor) or (doubt.are_credits and not hosts):
+                    kind, expected, _ = self._double_reset(before, now)
                 else:
                     kind, expected = LostWakeup, "a rank barrier between" if hosts else "a wait for the other's value"
                 message = f"{where}: {texts[0]}, {texts[1]}, and nothing orders the two: one may erase the other"
@@ -247,6 +247,16 @@ class Judge:
             guide=guide,
             slot=Spot(doubt.memory, doubt.address),
         )
+
+    def _double_reset(
+        self, before: SlotWrite | SlotWaited, now: SlotWrite | SlotWaited
+    ) -> tuple[type[DataRace], str, str]:
+        """Kind, expectation and guide section where two cores do what one of them should."""
+        assert before.actor is not None
+        assert now.actor is not None
+        if _are_siblings(before.actor, now.actor):
+            return WrongCore, "al.scope(core_mode=...) around it, for the core that does the work", "1.3"
+        return DoubleReset, "exactly one core that waits for the slot and resets it", "1.3"
 
     def dropped(self, seen: Seen, actor: Actor) -> DataRace:
         """The finding for a wait whose token nobody has consumed."""

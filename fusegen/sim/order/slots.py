@@ -29,7 +29,10 @@ KEPT_CLOCKS: Final = 3
 
 @dataclass(slots=True, eq=False)
 class SlotWrite:
-    """A slot became `value`. The first one of a slot stands for what was there before, and may have no actor."""
+    """A slot became `value`. The first one of a slot stands for what was there before, and may have no actor.
+
+    `resets` is where its actor has waited for the value before, when the write returns the credit.
+    """
 
     mark: Mark | None
     value: int
@@ -37,6 +40,7 @@ class SlotWrite:
     actor: Actor | None = None
     is_known: bool = True
     clock: Clock | None = None
+    resets: CodeLine | None = None
 
     def is_before(self, thread: Thread, clock: Clock) -> bool:
         """It is ordered before what `thread` does knowing `clock`."""
@@ -164,7 +168,7 @@ class Slots:
                 if after.is_before(thread, thread.known):
                     break
                 if write.value == wait.value and after.value != wait.value:
-                    self._doubted(Doubt("wakeup", wait.memory, address, done, after))
+                    self._overtaken(wait.memory, address, done, after)
                     break
 
     def _write(self, memory: Memory, address: int, state: SlotState, write: SlotWrite, thread: Thread) -> None:
@@ -172,14 +176,21 @@ class Slots:
         if not last.is_before(thread, thread.known):
             are_credits = state.is_credit(last) and state.is_credit(write)
             self._doubted(Doubt("writes", memory, address, last, write, are_credits))
+        if state.is_credit(write):
+            write.resets = next((done.line for done in state.waits if done.actor is write.actor), None)
         for done in state.waits:
             if not done.mark.is_before(thread, thread.known):
-                reason: Literal["match", "wakeup"] = "match" if done.value == write.value else "wakeup"
-                self._doubted(Doubt(reason, memory, address, done, write))
+                self._overtaken(memory, address, done, write)
         state.waits.clear()
         state.writes.append(write)
         if len(state.writes) > KEPT_CLOCKS:
             state.writes[-1 - KEPT_CLOCKS].clock = None
+
+    def _overtaken(self, memory: Memory, address: int, done: SlotWaited, write: SlotWrite) -> None:
+        """A write is not ordered after a wait, which may miss the value that it waits for."""
+        reason: Literal["match", "wakeup"] = "match" if done.value == write.value else "wakeup"
+        is_double = write.resets is not None and write.resets == done.line
+        self._doubted(Doubt(reason, memory, address, done, write, are_credits=is_double))
 
     def _rivals(
         self, memory: Memory, address: int, state: SlotState, done: SlotWaited, thread: Thread

@@ -35,7 +35,7 @@ from fusegen.vendor.signatures import signature_of
 CALL: Final = "tt.extern_elementwise"
 LANGUAGE: Final = (SCOPE_BEGIN, SCOPE_END, BLOCK_SET, BLOCK_WAIT, SUB_BLOCK)
 _POINTER: Final = "!tt.ptr<"
-_ADDRESSING: Final = ("tt.addptr", "tt.bitcast")
+_ADDRESSING: Final = ("tt.addptr", "tt.advance", "tt.bitcast")
 
 
 @dataclass(frozen=True, slots=True)

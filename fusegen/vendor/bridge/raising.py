@@ -48,7 +48,7 @@ def raise_markers(module: Operation, stand_ins: int, target: Target) -> Operatio
     kept = [*range(first), *range(first + stand_ins, len(entry.arguments))]
     attributes = argument_attributes(kernel)
     returned = {entry.arguments[first + number][0]: f"%returned{number}" for number in range(stand_ins)}
-    is_mix = kernel.text("mix_mode") != "aiv" and kernel.attributes.get("mix_mode", "").strip('"') != "aiv"
+    is_mix = kernel.attributes["mix_mode"] != '"aiv"'
     raising = _Raising(is_mix, dict(entry.arguments), tuple(dict(entry.arguments)[name] for name in returned))
     kernel = renamed(rewrite(kernel, raising), returned)
     kernel = with_arguments(
