@@ -9,7 +9,6 @@ from tempfile import TemporaryDirectory
 from triton._C.libtriton import ir, llvm
 
 
-
 def main() -> None:
     """No arguments: the module is read from stdin."""
     context = ir.context()

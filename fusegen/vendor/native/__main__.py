@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import faulthandler
 import json
+import os
 import sys
 from collections.abc import Mapping
 from contextlib import redirect_stdout
@@ -23,7 +24,10 @@ from fusegen.vendor.native.programs import Library, NativePrograms
 
 
 def main() -> None:
-    """A request has the module with its target, how its kernel was built, the seconds that a run may take, and runs."""
+    """A request has the module with its target, how its kernel was built, the seconds that a run may take, and runs.
+
+    The file `trace` tells afterwards which program has run last, and from which line on.
+    """
     request = json.load(sys.stdin)
     module = Path(request["module"])
     make = partial(
@@ -32,6 +36,7 @@ def main() -> None:
         parameters=request["parameters"],
         libraries=[Library(each["variant"], Path(each["path"])) for each in request["libraries"]],
         is_mix=request["is_mix"],
+        trace=os.open(request["trace"], os.O_WRONLY),
     )
     run_module_once = partial(_answer, module, make, request["target"])
     for run in request["runs"]:
@@ -47,7 +52,7 @@ def _answer(module: Path, make: MakePrograms, target: str, run: Mapping[str, Any
         with redirect_stdout(printed):
             result = run_module(module, target=target, programs=make, **run)
     except FusegenError as error:
-        return {"findings": [{"kind": type(error).__name__, "message": str(error)}], "max_abs_err": None, "slots": []}
+        return {"findings": [(type(error).__name__, str(error), 0)], "max_abs_err": None, "slots": []}
     details = "\n".join(line for line in printed.getvalue().splitlines() if line)
     return {
         "findings": [_described(finding, details) for finding in result.findings],
@@ -56,10 +61,10 @@ def _answer(module: Path, make: MakePrograms, target: str, run: Mapping[str, Any
     }
 
 
-def _described(finding: Finding, details: str) -> dict[str, Any]:
-    """A finding; wrong values with what the ranks have printed about their first one."""
+def _described(finding: Finding, details: str) -> tuple[str, str, int]:
+    """Kind, message and line of a finding; wrong values with what the ranks have printed about their first one."""
     message = f"{finding.message}\n{details}" if finding.kind == "WrongValues" and details else finding.message
-    return {"kind": finding.kind, "message": message, "line": finding.location.line if finding.location else 0}
+    return finding.kind, message, finding.location.line if finding.location else 0
 
 
 if __name__ == "__main__":

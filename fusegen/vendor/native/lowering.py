@@ -7,7 +7,7 @@ which line it stands. An `al.scope` becomes a condition on the type of the core 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -163,5 +163,5 @@ def _constant(name: str, value: int) -> Operation:
     return Operation("arith.constant", name, result_types=("i32",), properties={"value": f"{value} : i32"})
 
 
-def _own(attributes: dict[str, str]) -> dict[str, str]:
+def _own(attributes: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in attributes.items() if not key.startswith(_FOREIGN)}

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import inspect
+import json
+import os
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +32,7 @@ Constants = Mapping[str, int | bool]
 _MACHINE: Final = ctypes.PYFUNCTYPE(
     ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.POINTER(ctypes.c_int64), ctypes.POINTER(ctypes.c_int64)
 )
+TRACE_BYTES: Final = 128
 _SLOT_TYPES: Final = {4: dtypes.int32, 8: dtypes.int64}
 _INTEGERS: Final = {"i32": ctypes.c_int32, "i64": ctypes.c_int64}
 
@@ -57,7 +60,8 @@ class _Descriptor(ctypes.Structure):
 class NativePrograms:
     """Programs of the kernel in `module`, which was built as `libraries`.
 
-    `parameters` are the types of the kernel's parameters that are no constants in all variants.
+    `parameters` are the types of the kernel's parameters that are no constants in all variants. `trace` is the file
+    that knows, should the process end in native code, which program ran, and from which line on.
     """
 
     def __init__(
@@ -69,12 +73,14 @@ class NativePrograms:
         parameters: Mapping[str, str],
         libraries: Sequence[Library],
         is_mix: bool,
+        trace: int,
     ) -> None:
         self._machine = machine
         self._module = str(module)
         self._parameters = parameters
         self._libraries = [(each.variant, ctypes.PyDLL(str(each.path))) for each in libraries]
         self._is_mix = is_mix
+        self._trace = trace
         self._memories: dict[int, Memory] = {}
         self._starts: list[int] = []
         self._raised: dict[Actor, BaseException] = {}
@@ -90,8 +96,8 @@ class NativePrograms:
     def kernel(self, function: FunctionType) -> KernelProgram:
         """The library of the kernel, whichever fits the constants of the launch."""
         names = tuple(inspect.signature(function).parameters)
-        actors = ("AIC", "AIV", "AIV") if self._is_mix else ("AIV",)
-        return KernelProgram(partial(self._run, names), actors)
+        run = partial(self._run, names)
+        return KernelProgram(run, ("AIC", "AIV", "AIV")) if self._is_mix else KernelProgram(run)
 
     def _run(self, names: tuple[str, ...], *values: Any) -> None:
         """Run the program of the current actor."""
@@ -105,8 +111,12 @@ class NativePrograms:
         grid = actor.kernel.grid if actor.kernel is not None else ()
         passed += map(ctypes.c_int32, (*grid, *actor.position))
         arguments = (ctypes.c_void_p * len(passed))(*map(ctypes.addressof, passed))
+        self._goes_on(actor, 0)
         if library.run(arguments):
             raise self._raised.pop(actor)
+
+    def _goes_on(self, actor: Actor, line: int) -> None:
+        os.pwrite(self._trace, json.dumps({"program": str(actor.name), "line": line}).encode().ljust(TRACE_BYTES), 0)
 
     def _library(self, bound: Mapping[str, Any]) -> tuple[Constants, ctypes.PyDLL]:
         for variant, library in self._libraries:
@@ -166,9 +176,9 @@ class NativePrograms:
         return Pointer(memory, element, (address - _start(memory)) // element.itemsize, memory.name)
 
     def _answers(self, name: bytes, line: int, operands: Any, result: Any) -> int:
-        """What the emulator calls. What is raised must not cross the frames of the kernel: it leaves, and `_run` raises.
+        """What the emulator calls. What is raised, GreenletExit at the end of the machine too, `_run` raises again.
 
-        Also the end of the machine, GreenletExit, comes this way.
+        It must not cross the frames of the kernel: ctypes would drop it.
         """
         function = self._functions[name.decode()]
         actor = self._machine.current
@@ -178,6 +188,7 @@ class NativePrograms:
             self._raised[actor] = raised
             return 1
         result[0] = answer if isinstance(answer, int) else 0
+        self._goes_on(actor, line)
         return 0
 
 

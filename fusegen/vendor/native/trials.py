@@ -8,25 +8,34 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import cycle
 from pathlib import Path
+from signal import Signals
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+from fusegen.errors import UsageError
 from fusegen.vendor.compilation import Subject, bridge_subject
+from fusegen.vendor.entry import KernelEntry
 from fusegen.vendor.findings import Finding
 from fusegen.vendor.native.build import build_library, find_gcc
 from fusegen.vendor.tools import Toolchain, ToolFailed, find_toolchain
 
 DEFAULT_RANKS: Final = (2, 4)
 DEFAULT_SECONDS: Final = 60.0
+SCHEDULES: Final = ("random", "slow-rank", "slow-core")
+"""A missing wait shows where somebody is much too early, or much too late."""
 _OUT_OF_TIME: Final = "Timeout ("
 """How faulthandler begins when it ends a process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What to run: ranks, programs of each, sizes by axis, launches on one workspace, and who goes next."""
+    """What to run: ranks, cores of each, sizes by axis, launches on one workspace, and who goes next.
+
+    Cores are AI cores for a mix kernel, else vector cores; the schedule is one of the simulator's.
+    """
 
     ranks: int
     cores: int
@@ -49,6 +58,28 @@ class Trial:
     def __str__(self) -> str:
         sizes = ", ".join(f"{axis} {size}" for axis, size in self.shape.items())
         return f"{self.ranks} ranks of {self.cores} cores, {sizes}, {self.launches} launches"
+
+
+Point = tuple[Sequence[int], int, Mapping[str, int], int]
+"""A verification point: numbers of ranks, cores of each, sizes by axis, launches."""
+
+
+def trials_of(points: Sequence[Point], ranks: Sequence[int] = ()) -> tuple[Trial, ...]:
+    """Trials at the points that have one of the wanted numbers of ranks, with one schedule after the other.
+
+    Where none is wanted these are 2 and 4, or all of the points if none has these. Raises UsageError where points
+    have none of the wanted.
+    """
+    offered = {each for numbers, *_ in points for each in numbers}
+    wanted = set(ranks) or offered.intersection(DEFAULT_RANKS) or offered
+    if not wanted & offered:
+        listed = ", ".join(map(str, sorted(offered)))
+        raise UsageError(f"--ranks: expected numbers that a verification point has ({listed}), got {sorted(wanted)}")
+    chosen = [(each, point) for point in points for each in point[0] if each in wanted]
+    return tuple(
+        Trial(each, cores, shape, launches, schedule)
+        for (each, (_, cores, shape, launches)), schedule in zip(chosen, cycle(SCHEDULES), strict=False)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +117,14 @@ class NativeVerdict:
     run_s: float
 
     @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Findings of the build and of all trials."""
+        return (*self.build, *(finding for trial in self.trials for finding in trial.findings))
+
+    @property
     def ok(self) -> bool:
         """True without findings."""
-        return not self.build and not any(trial.findings for trial in self.trials)
+        return not self.findings
 
     def to_json(self) -> dict[str, Any]:
         """The verdict as plain data."""
@@ -108,33 +144,25 @@ def run_natively(subject: Subject, trials: Sequence[Trial], *, seconds: float = 
     """
     tools = find_toolchain()
     find_gcc()
-    subject = _with_any_strides(subject, trials)
+    if any(1 in trial.shape.values() for trial in trials):
+        subject = replace(subject, entry=_with_any_strides(subject.entry))
     started = time.perf_counter()
-    with TemporaryDirectory(prefix="fusegen-") as folder:
-        libraries, findings = _built(subject, Path(folder), tools)
+    with TemporaryDirectory(prefix="fusegen-") as name:
+        folder = Path(name)
+        libraries, findings = _built(subject, folder, tools)
         built = time.perf_counter()
-        runs = () if findings else tuple(_run(subject, libraries, trials, seconds))
+        runs = () if findings else tuple(_run(subject, libraries, trials, seconds, folder))
     return NativeVerdict(findings, runs, built - started, time.perf_counter() - built)
 
 
-def _with_any_strides(subject: Subject, trials: Sequence[Trial]) -> Subject:
-    """With variants without constant strides where a matrix may have one column, which then may lie anyhow."""
-    if not any(1 in trial.shape.values() for trial in trials):
-        return subject
-    variants = list(subject.entry.variants)
-    for variant in subject.entry.variants:
-        flags = {name: value for name, value in variant.items() if isinstance(value, bool)}
-        for stride in variant.keys() - flags.keys():
-            del stride
-        if flags not in variants:
-            variants.append(flags)
-    entry = subject.entry.model_copy(update={"variants": tuple(variants)})
-    return Subject(subject.name, subject.module, entry, subject.target)
+def _with_any_strides(entry: KernelEntry) -> KernelEntry:
+    """With variants whose strides are no constants: a matrix of one row or column may lie anyhow."""
+    flags = [{name: value for name, value in each.items() if isinstance(value, bool)} for each in entry.variants]
+    general = [each for each in flags if each not in entry.variants]
+    return entry.model_copy(update={"variants": (*entry.variants, *general)})
 
 
-def _built(
-    subject: Subject, folder: Path, tools: Toolchain
-) -> tuple[list[dict[str, Any]], tuple[Finding, ...]]:
+def _built(subject: Subject, folder: Path, tools: Toolchain) -> tuple[list[dict[str, Any]], tuple[Finding, ...]]:
     libraries: list[dict[str, Any]] = []
     findings: list[Finding] = []
     for number, each in enumerate(bridge_subject(subject, tools)):
@@ -152,8 +180,10 @@ def _built(
 
 
 def _run(
-    subject: Subject, libraries: list[dict[str, Any]], trials: Sequence[Trial], seconds: float
+    subject: Subject, libraries: list[dict[str, Any]], trials: Sequence[Trial], seconds: float, folder: Path
 ) -> Iterator[TrialVerdict]:
+    """The verdicts in the order of the trials. A process that ends early is followed by one for what is left."""
+    trace = folder / "trace"
     request = {
         "module": str(subject.module.absolute()),
         "target": subject.target,
@@ -161,32 +191,37 @@ def _run(
         "is_mix": subject.entry.kind == "mix",
         "libraries": libraries,
         "seconds": seconds,
+        "trace": str(trace),
     }
-    source = subject.module.read_text(encoding="utf-8").splitlines()
+    source = ("", *subject.module.read_text(encoding="utf-8").splitlines())
     rest = list(trials)
     while rest:
-        runs = [trial.to_json() for trial in rest]
+        trace.write_bytes(b"")
+        text = json.dumps({**request, "runs": [trial.to_json() for trial in rest]})
         command = [sys.executable, "-m", "fusegen.vendor.native"]
-        text = json.dumps({**request, "runs": runs})
         done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
         for answer in map(json.loads, done.stdout.splitlines()):
-            yield _verdict(rest.pop(0), answer, source)
+            trial = rest.pop(0)
+            found = tuple(_finding(trial, *each, source) for each in answer["findings"])
+            yield TrialVerdict(trial, answer["max_abs_err"], found, tuple(answer["slots"]))
         if rest:
-            yield TrialVerdict(rest.pop(0), None, (_lost(done, seconds),))
+            trial = rest.pop(0)
+            yield TrialVerdict(trial, None, (_finding(trial, *_end_of(done, seconds, trace.read_text()), source),))
 
 
-def _verdict(trial: Trial, answer: Mapping[str, Any], source: Sequence[str]) -> TrialVerdict:
-    findings = []
-    for each in answer["findings"]:
-        line = each.get("line", 0)
-        text = source[line - 1].strip() if line else ""
-        findings.append(Finding(each["kind"], f"{trial}: {each['message']}", line, text))
-    return TrialVerdict(trial, answer["max_abs_err"], tuple(findings), tuple(answer["slots"]))
+def _finding(trial: Trial, kind: str, message: str, line: int, source: Sequence[str]) -> Finding:
+    return Finding(kind, f"{trial}: {message}", line, source[line].strip())
 
 
-def _lost(done: subprocess.CompletedProcess[str], seconds: float) -> Finding:
-    """Why the process has not answered about a run."""
+def _end_of(done: subprocess.CompletedProcess[str], seconds: float, trace: str) -> tuple[str, str, int]:
+    """Why a process has not answered about a run: kind, message, and the line that the program came from."""
+    if not trace:
+        *_, reason = done.stderr.strip().splitlines() or ("no message",)
+        raise ToolFailed(f"the native run did not start: {reason}")
+    last = json.loads(trace)
+    line = last["line"]
+    where = f"{last['program']} ran on from {'here' if line else 'its start'}"
     if _OUT_OF_TIME in done.stderr:
-        return Finding("OutOfTime", f"expected a run to end within {seconds:g} s, got none: no program of it waits")
-    *_, last = done.stderr.strip().splitlines() or ("no message",)
-    return Finding("Crash", f"the native run ended with status {done.returncode}: {last}")
+        return "OutOfTime", f"expected an end within {seconds:g} s, got none: {where}", line
+    reason = Signals(-done.returncode).name if done.returncode < 0 else f"status {done.returncode}"
+    return "Crash", f"the process ended with {reason}: {where}", line
