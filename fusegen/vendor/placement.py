@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -52,15 +52,13 @@ def meant_calls(
     source: str, kernel: str, constants: Mapping[str, int | bool], *, is_mix: bool
 ) -> tuple[MeantCall, ...]:
     """The distributed calls of a kernel in the order in which they are executed first; branches on constants taken."""
-    tree = ast.parse(source)
-    (function,) = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == kernel)
-    return tuple(_calls(function.body, "" if is_mix else "AIV", constants))
+    functions = _functions(source)
+    return tuple(_calls(functions[kernel].body, "" if is_mix else "AIV", constants, functions))
 
 
 def memory_line(source: str, kernel: str, memory: str) -> int:
     """The line that fills a memory: the first tl.dot for L1 and L0C, the first load of a vector core for the UB."""
-    tree = ast.parse(source)
-    (function,) = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == kernel)
+    function = _functions(source)[kernel]
     wanted = "tl.load" if memory == "ub" else "tl.dot"
     scopes = [node for node in ast.walk(function) if isinstance(node, ast.With) and _core_of(node) == "AIV"]
     places = scopes if memory == "ub" and scopes else [function]
@@ -112,20 +110,30 @@ def _row(symbol: str) -> str:
     return found[0] if found else symbol
 
 
-def _calls(nodes: Sequence[ast.AST], core: str, constants: Mapping[str, int | bool]) -> Iterator[MeantCall]:
+def _functions(source: str) -> dict[str, ast.FunctionDef]:
+    """The functions of a module by name."""
+    return {node.name: node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)}
+
+
+def _calls(
+    nodes: Iterable[ast.AST], core: str, constants: Mapping[str, int | bool], functions: Mapping[str, ast.FunctionDef]
+) -> Iterator[MeantCall]:
+    """Distributed calls below the nodes; those of a device function belong to the place where it is called."""
     for node in nodes:
         match node:
             case ast.With():
-                yield from _calls(node.body, _core_of(node) or core, constants)
+                yield from _calls(node.body, _core_of(node) or core, constants, functions)
             case ast.If(test=ast.Name(id=name)) if name in constants:
-                yield from _calls(node.body if constants[name] else node.orelse, core, constants)
+                yield from _calls(node.body if constants[name] else node.orelse, core, constants, functions)
             case ast.Call():
-                yield from _calls(list(ast.iter_child_nodes(node)), core, constants)
-                function = FUNCTIONS.get(ast.unparse(node.func))
-                if function is not None:
-                    yield MeantCall(function, node.lineno, core)
+                yield from _calls(ast.iter_child_nodes(node), core, constants, functions)
+                name = ast.unparse(node.func)
+                if name in FUNCTIONS:
+                    yield MeantCall(FUNCTIONS[name], node.lineno, core)
+                elif name in functions:
+                    yield from _calls(functions[name].body, core, constants, functions)
             case _:
-                yield from _calls(list(ast.iter_child_nodes(node)), core, constants)
+                yield from _calls(ast.iter_child_nodes(node), core, constants, functions)
 
 
 def _core_of(node: ast.With) -> str:

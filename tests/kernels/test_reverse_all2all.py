@@ -163,16 +163,17 @@ def edited(folder: Path, old: str, new: str, **changes: Any) -> Path:
 def test_without_credit_return_the_deadlock_names_the_credit(tmp_path: Path) -> None:
     for flatten, credit in (("none", "0"), ("auto", "(use + 1) % uses * 2")):
         module = edited(tmp_path, f"dl.notify(signal_ptr + slot, rank, {credit})", "pass", flatten=flatten)
-        (finding,) = run_module(module, ranks=2, cores=4, shape={"S": 64, "H": 2, "D": 16}).findings
-        assert finding.kind == "Deadlock"
-        assert "credit return missing" in finding.message
+        deadlock, reset = run_module(module, ranks=2, cores=4, shape={"S": 64, "H": 2, "D": 16}).findings
+        assert (deadlock.kind, reset.kind) == ("Deadlock", "MissingReset")
+        assert "credit return missing" in deadlock.message
 
 
 def test_a_missing_credit_shows_in_the_second_launch_where_no_ring_slot_is_reused_in_the_first(tmp_path: Path) -> None:
     module = edited(tmp_path, "dl.notify(signal_ptr + slot, rank, 0)", "pass", flatten="none")
     assert_exact(run_module(module, ranks=2, cores=4, shape={"S": 16, "H": 2, "D": 16}, launches=1))
-    (finding,) = run_module(module, ranks=2, cores=4, shape={"S": 16, "H": 2, "D": 16}, launches=2).findings
-    assert "credit return missing" in finding.message
+    deadlock, reset = run_module(module, ranks=2, cores=4, shape={"S": 16, "H": 2, "D": 16}, launches=2).findings
+    assert (deadlock.kind, reset.kind) == ("Deadlock", "MissingReset")
+    assert "credit return missing" in deadlock.message
 
 
 @pytest.mark.parametrize("sync", ["barrier", "signal"])

@@ -61,5 +61,11 @@ def test_a_vector_kernel_has_one_core_type() -> None:
     assert {call.core for call in meant} == {"AIV"}
 
 
+def test_calls_of_a_device_function_belong_to_its_caller() -> None:
+    source = SOURCE.replace("libshmem_device.fence()", "announce()") + "def announce():\n    libshmem_device.fence()\n"
+    meant = meant_calls(source, "kernel", {"TURNED": False}, is_mix=True)
+    assert [(call.core, call.line) for call in meant if call.function == FENCE] == [("AIV", 14), ("AIC", 14)]
+
+
 def test_lines_that_fill_a_memory() -> None:
     assert [memory_line(SOURCE, "kernel", memory) for memory in ("ub", "cbuf", "cc")] == [3, 11, 11]
