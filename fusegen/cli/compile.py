@@ -87,7 +87,7 @@ def compile_command(
         native = list(run_all(work, seconds=timeout, jobs=processes, progress=progress)) if run else []
     if record:
         _write_record(project, compiled)
-    ok = all(each.ok for each in (*compiled, *native))
+    ok = all(each.ok for each in compiled) and all(each.ok for each in native)
     if as_json:
         documents = [each.to_json() for each in compiled]
         for document, verdict in zip(documents, native, strict=False):

@@ -202,14 +202,16 @@ def _run(
         done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
         for answer in map(json.loads, done.stdout.splitlines()):
             trial = rest.pop(0)
-            found = tuple(_finding(trial, *each, source) for each in answer["findings"])
+            found = tuple(_finding(trial, *each, source=source) for each in answer["findings"])
             yield TrialVerdict(trial, answer["max_abs_err"], found, tuple(answer["slots"]))
         if rest:
             trial = rest.pop(0)
-            yield TrialVerdict(trial, None, (_finding(trial, *_end_of(done, seconds, trace.read_text()), source),))
+            yield TrialVerdict(
+                trial, None, (_finding(trial, *_end_of(done, seconds, trace.read_text()), source=source),)
+            )
 
 
-def _finding(trial: Trial, kind: str, message: str, line: int, source: Sequence[str]) -> Finding:
+def _finding(trial: Trial, kind: str, message: str, line: int, *, source: Sequence[str]) -> Finding:
     return Finding(kind, f"{trial}: {message}", line, source[line].strip())
 
 
