@@ -24,6 +24,8 @@ BLOCK_SYNC: Final = {
     "hivm.hir.sync_block_wait": "emulator_sync_block_wait",
 }
 """What the emulator has besides the functions of the library: (event, 1 if the core that calls it is an AIC)."""
+_ITERATORS: Final = ("parallel", "reduction", "parallel")
+"""Of the loops over m, k and n."""
 _FOREIGN: Final = ("hivm.", "hacc.", "input_precision", "mix_mode", "tt.")
 """Attributes that say something to the vendor's compiler only."""
 _KERNEL_KEPT: Final = ("function_type", "sym_name")
@@ -60,7 +62,7 @@ class _Lowering:
         elif op.name == "hivm.hir.get_sub_block_idx":
             yield self._call(SUB_BLOCK, op.result, (), (), ("i64",))
         elif op.name == "linalg.matmul":
-            yield from _widened(op)
+            yield from _product_by_rows(op)
         else:
             yield replace(op, attributes=_own(op.attributes))
 
@@ -123,8 +125,11 @@ class _Lowering:
         return self._values
 
 
-def _widened(op: Operation) -> Iterator[Operation]:
-    """A product of 16-bit tiles as that of the same numbers in float32: each would be converted for each product."""
+def _product_by_rows(op: Operation) -> Iterator[Operation]:
+    """A product of tiles with the columns in the innermost loop, which has them in one row of each tile.
+
+    The order of the sums stays. Tiles of 16 bits are converted once, and not for each product; no bit changes.
+    """
     operands, types = list(op.operands), list(op.operand_types)
     for index in (0, 1):
         wide = re.sub(r"b?f16>$", "f32>", types[index])
@@ -132,8 +137,23 @@ def _widened(op: Operation) -> Iterator[Operation]:
             value = derived(op.result, f"wide{index}")
             yield Operation("arith.extf", value, (operands[index],), (types[index],), (wide,))
             operands[index], types[index] = value, wide
-    body = _product() if types[0].endswith("f32>") else op.regions
-    yield replace(op, operands=tuple(operands), operand_types=tuple(types), regions=body, attributes={})
+    yield Operation(
+        "linalg.generic",
+        op.result,
+        tuple(operands),
+        tuple(types),
+        op.result_types,
+        properties={
+            "indexing_maps": f"[{', '.join(_map(axes) for axes in ('m, k', 'k, n', 'm, n'))}]",
+            "iterator_types": f"[{', '.join(f'#linalg.iterator_type<{kind}>' for kind in _ITERATORS)}]",
+            "operandSegmentSizes": "array<i32: 2, 1>",
+        },
+        regions=_product(),
+    )
+
+
+def _map(axes: str) -> str:
+    return f"affine_map<(m, k, n) -> ({axes})>"
 
 
 def _product() -> tuple[Region, ...]:
