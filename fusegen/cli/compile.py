@@ -147,7 +147,9 @@ def _work(
     for subject in subjects:
         path = project.specs / f"{subject.name}.yaml"
         if not path.is_file():
-            raise UsageError(f"--run: expected a spec with verification points for {subject.name}, got no {path}")
+            raise UsageError(
+                f"--run: expected a spec with verification points for {subject.name}, got no {project.shown(path)}"
+            )
         points = load_spec(path, overrides).spec.verify
         plain = [(point.ranks, point.cores, point.shape.model_dump(), point.launches) for point in points]
         trials = trials_of(plain, ranks)

@@ -26,9 +26,9 @@ def points(name: str) -> list[Any]:
     return [(each["ranks"], each["cores"], each["shape"], each.get("launches", 3)) for each in spec["verify"]]
 
 
-def outcome(name: str, folder: Path, *edits: tuple[str, str], trial: Trial = SMALL, seconds: float = 20) -> TrialVerdict:
-    """What a trial of an edited kernel says, and nothing else went wrong."""
-    verdict = run_natively(edited(generated(name), folder, *edits), [trial], seconds=seconds)
+def outcome(name: str, folder: Path, *edits: tuple[str, str], seconds: float = 20) -> TrialVerdict:
+    """What the small trial of an edited kernel says, and nothing else went wrong."""
+    verdict = run_natively(edited(generated(name), folder, *edits), [SMALL], seconds=seconds)
     assert verdict.build == ()
     (trial_verdict,) = verdict.trials
     return trial_verdict
@@ -76,8 +76,8 @@ def test_a_run_that_hangs_names_slots_and_lines(tmp_path: Path) -> None:
     assert head == "2 ranks of 3 cores, M 130, N 40, 1 launches: 6 actors wait and none can go on"
     assert "signal_ptr slot 0 (ring 0, source_rank 0, tile 0) on rank 0 is still 0" in cause
     assert waits[1] == (
-        "rank 0 core 1 AIV program 1 waits for signal_ptr slot 0 (ring 0, source_rank 0, tile 0) on rank 0 to become 1, "
-        f"it is 0 at allreduce_mte_signal.py:{line}: "
+        "rank 0 core 1 AIV program 1 waits for signal_ptr slot 0 (ring 0, source_rank 0, tile 0) on rank 0 to become "
+        f"1, it is 0 at allreduce_mte_signal.py:{line}: "
         '`token = dl.wait(signal_ptr + slot, 1, "sys", "acquire", waitValue=2 * use + 1)`'
     )
     assert len(waits) == 6
@@ -94,7 +94,9 @@ def test_slots_of_a_run_that_hangs(tmp_path: Path) -> None:
 
 
 def test_wrong_values_name_the_first_one_of_each_rank(tmp_path: Path) -> None:
-    verdict = outcome("allreduce_mte_signal", tmp_path, ("total += tile.to(tl.float32)", "total -= tile.to(tl.float32)"))
+    verdict = outcome(
+        "allreduce_mte_signal", tmp_path, ("total += tile.to(tl.float32)", "total -= tile.to(tl.float32)")
+    )
     (finding,) = verdict.findings
     assert finding.kind == "WrongValues"
     head, *ranks = finding.message.splitlines()
@@ -174,6 +176,4 @@ def test_trials_are_the_points_with_the_wanted_ranks() -> None:
     assert [trial.ranks for trial in trials_of([((3, 5), 1, {"M": 1}, 1)])] == [3, 5]
     with pytest.raises(UsageError) as refusal:
         trials_of(offered, (16,))
-    assert str(refusal.value) == (
-        "--ranks: expected numbers that a verification point has (1, 2, 3, 4, 8), got [16]"
-    )
+    assert str(refusal.value) == ("--ranks: expected numbers that a verification point has (1, 2, 3, 4, 8), got [16]")

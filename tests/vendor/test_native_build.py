@@ -68,6 +68,4 @@ def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(VendorToolsMissing) as refusal:
         find_gcc()
-    assert str(refusal.value) == (
-        "gcc is not installed: --run builds kernels with it: apt-get install gcc libc6-dev"
-    )
+    assert str(refusal.value) == ("gcc is not installed: --run builds kernels with it: apt-get install gcc libc6-dev")
