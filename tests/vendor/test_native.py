@@ -177,3 +177,19 @@ def test_trials_are_the_points_with_the_wanted_ranks() -> None:
     with pytest.raises(UsageError) as refusal:
         trials_of(offered, (16,))
     assert str(refusal.value) == ("--ranks: expected numbers that a verification point has (1, 2, 3, 4, 8), got [16]")
+
+
+def test_what_the_machine_notices_has_the_line_of_the_module(tmp_path: Path) -> None:
+    shifted = ANNOUNCE.replace("signal_ptr + slot", "signal_ptr + slot + 1")
+    (finding,) = outcome("allreduce_mte_signal", tmp_path, (ANNOUNCE, shifted)).findings
+    assert (finding.kind, finding.source) == ("MisalignedSlot", shifted)
+    assert "word 1 does not start a 64-byte slot" in finding.message
+
+
+def test_a_copy_between_ranks_is_checked(tmp_path: Path) -> None:
+    far = ("block_bytes,\n", "block_bytes + 2**27,\n")
+    trial = Trial(2, 7, {"M": 130, "N": 40}, 1)
+    (verdict,) = run_natively(edited(generated("allgather_udma_signal"), tmp_path, far), [trial]).trials
+    (finding,) = verdict.findings
+    assert finding.kind == "OutOfBounds"
+    assert finding.source.startswith("libshmem_device.putmem(")
