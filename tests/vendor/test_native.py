@@ -183,7 +183,7 @@ def test_what_the_machine_notices_has_the_line_of_the_module(tmp_path: Path) -> 
     shifted = ANNOUNCE.replace("signal_ptr + slot", "signal_ptr + slot + 1")
     (finding,) = outcome("allreduce_mte_signal", tmp_path, (ANNOUNCE, shifted)).findings
     assert (finding.kind, finding.source) == ("MisalignedSlot", shifted)
-    assert "word 1 does not start a 64-byte slot" in finding.message
+    assert "signal_ptr: word 9 does not start a 64-byte slot: it is word 1 of slot 1 (ring 0, " in finding.message
 
 
 def test_a_copy_between_ranks_is_checked(tmp_path: Path) -> None:

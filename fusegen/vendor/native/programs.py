@@ -6,6 +6,7 @@ lets others go on, and where it knows the line. What the call does is what the s
 
 from __future__ import annotations
 
+import ast
 import ctypes
 import inspect
 import json
@@ -77,6 +78,7 @@ class NativePrograms:
     ) -> None:
         self._machine = machine
         self._module = str(module)
+        self._first_lines = _first_lines(module.read_text(encoding="utf-8"))
         self._parameters = parameters
         self._libraries = [(each.variant, ctypes.PyDLL(str(each.path))) for each in libraries]
         self._is_mix = is_mix
@@ -182,6 +184,7 @@ class NativePrograms:
         """
         function = self._functions[name.decode()]
         actor = self._machine.current
+        line = self._first_lines.get(line, line)
         try:
             answer = function(_caller(self._module, line), *operands[:4])
         except (Exception, Found, GreenletExit) as raised:
@@ -197,6 +200,15 @@ def _caller(file: str, line: int) -> Callable[..., Any]:
     """A function that calls what it is given from that line: frames are how the machine knows where a program is."""
     call = lambda function, *operands: function(*operands)  # noqa: E731  one line, so that all of it is that line
     return FunctionType(call.__code__.replace(co_filename=file, co_firstlineno=line), {}, call.__name__)
+
+
+def _first_lines(source: str) -> dict[int, int]:
+    """For each line of a simple statement its first one: an operation has the line of its last operand."""
+    simple = (ast.Assign, ast.AugAssign, ast.Expr)
+    statements = (node for node in ast.walk(ast.parse(source)) if isinstance(node, simple))
+    return {
+        line: node.lineno for node in statements for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
 
 
 def _start(memory: Memory) -> int:
