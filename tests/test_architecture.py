@@ -26,7 +26,7 @@ ALLOWED = {
     "pipeline": {"__init__", "errors", "targets", "project", "spec", "plan", "render"},
     "sim": {"errors", "targets"},
     "verify": {"__init__", "errors", "sim"},
-    "vendor": {"errors", "targets"},
+    "vendor": {"errors", "targets", "sim"},
     "dumps": {"errors"},
     "report": {"errors", "targets", "project", "doctor", "spec", "plan", "render", "pipeline", "sim", "vendor", "cli"},
     "cli": {

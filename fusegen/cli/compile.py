@@ -16,6 +16,7 @@ from fusegen.project import Project
 
 if TYPE_CHECKING:
     from fusegen.vendor.compilation import Compilation, Subject
+    from fusegen.vendor.native.trials import Trial
 
 
 @click.command("compile")
@@ -24,6 +25,16 @@ if TYPE_CHECKING:
 @click.option("--target", "device", metavar="NAME", help="Plan and compile for this device.  [default: the spec's]")
 @click.option("--set", "overrides", multiple=True, metavar="K=V", help="Change the spec for this: tile.n=128.")
 @click.option("--jobs", type=click.IntRange(1), help="Processes.  [one for each CPU]")
+@click.option("--run", is_flag=True, help="Also run the lowered kernels on this machine, against their references.")
+@click.option("--ranks", multiple=True, type=click.IntRange(1, 16), help="Ranks of --run, repeatable.  [2 and 4]")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long each run of --run may take.",
+)
 @click.option("--record", is_flag=True, help="Write the verdicts to COMPILED.json beside the modules.")
 @json_option
 @project_options
@@ -36,6 +47,9 @@ def compile_command(
     device: str | None,
     overrides: tuple[str, ...],
     jobs: int | None,
+    run: bool,
+    ranks: tuple[int, ...],
+    timeout: float,
     record: bool,
     as_json: bool,
 ) -> None:
@@ -43,32 +57,44 @@ def compile_command(
 
     SPEC is a name in specs/, a path to a spec, or a generated .py file with an entry in the MANIFEST.json beside it. A
     kernel that the planner finds too large is compiled all the same, and both verdicts are shown. Needs the extra
-    vendor. Exit status 1: a finding.
+    vendor; --run needs the extra sim and gcc too, and runs the verification points of the specs. Exit status 1: a
+    finding.
     """
-    from fusegen.cli.compile_report import compilation_bar, print_compilations
-    from fusegen.vendor.campaign import compile_all
+    from fusegen.cli.compile_report import kernel_bar, print_compilations
+    from fusegen.vendor.campaign import compile_all, run_all
     from fusegen.vendor.tools import find_toolchain, tool_versions
 
     if every == bool(specs):
         raise UsageError(f"expected SPECs or --all, got {'both' if every else 'neither'}")
     if record and (device or overrides):
         raise UsageError("expected --record without --target and --set: the record is about the modules as they are")
+    if ranks and not run:
+        raise UsageError("expected --ranks with --run, got it alone")
     find_toolchain()
+    if run:
+        _require_native()
     names = tuple(str(path) for path in project.spec_paths()) if every else specs
     if not names:
         raise UsageError(f"expected specs in {project.shown(project.specs)}, got none")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="fusegen-")))
         subjects = [_subject(name, project, device, overrides, folder) for name in names]
-        progress = stack.enter_context(compilation_bar())
-        compiled = list(compile_all(subjects, jobs=jobs or os.cpu_count() or 1, progress=progress))
+        work = _work(subjects, project, overrides, ranks) if run else []
+        processes = jobs or os.cpu_count() or 1
+        progress = stack.enter_context(kernel_bar("compiling"))
+        compiled = list(compile_all(subjects, jobs=processes, progress=progress))
+        progress = stack.enter_context(kernel_bar("running"))
+        native = list(run_all(work, seconds=timeout, jobs=processes, progress=progress)) if run else []
     if record:
         _write_record(project, compiled)
-    ok = all(each.ok for each in compiled)
+    ok = all(each.ok for each in compiled) and all(each.ok for each in native)
     if as_json:
-        echo_json({"ok": ok, "tools": tool_versions(), "specs": [each.to_json() for each in compiled]})
+        documents = [each.to_json() for each in compiled]
+        for document, verdict in zip(documents, native, strict=False):
+            document["native"] = verdict.to_json()
+        echo_json({"ok": ok, "tools": tool_versions(), "specs": documents})
     else:
-        print_compilations(compiled)
+        print_compilations(compiled, native)
     context.exit(0 if ok else 1)
 
 
@@ -100,6 +126,35 @@ def _subject(name: str, project: Project, device: str | None, overrides: tuple[s
         click.echo(f"warning: {shown} is compiled as it stands, but differs from what its spec renders", err=True)
     planner = tuple(map(str, built.memory_faults))
     return Subject(built.name, module, parse_entry(rendered.kernel), built.plan.target.name, planner)
+
+
+def _require_native() -> None:
+    from fusegen.doctor import require_sim
+    from fusegen.vendor.native.build import find_gcc
+
+    require_sim()
+    find_gcc()
+
+
+def _work(
+    subjects: list[Subject], project: Project, overrides: tuple[str, ...], ranks: tuple[int, ...]
+) -> list[tuple[Subject, tuple[Trial, ...]]]:
+    """How to run each module: the verification points of its spec, with the wanted numbers of ranks or its own."""
+    from fusegen.spec import load_spec
+    from fusegen.vendor.native.trials import trials_of
+
+    work = []
+    for subject in subjects:
+        path = project.specs / f"{subject.name}.yaml"
+        if not path.is_file():
+            raise UsageError(
+                f"--run: expected a spec with verification points for {subject.name}, got no {project.shown(path)}"
+            )
+        points = load_spec(path, overrides).spec.verify
+        plain = [(point.ranks, point.cores, point.shape.model_dump(), point.launches) for point in points]
+        trials = trials_of(plain, ranks)
+        work.append((subject, trials))
+    return work
 
 
 def _write_record(project: Project, compiled: list[Compilation]) -> None:

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from fusegen.targets import Target
     from fusegen.vendor.compilation import Compilation
     from fusegen.vendor.facts import CoreFacts
+    from fusegen.vendor.native.trials import NativeVerdict
 
 
 @contextmanager
-def compilation_bar() -> Iterator[Callable[[str, int, int], None]]:
+def kernel_bar(doing: str) -> Iterator[Callable[[str, int, int], None]]:
     """A function that takes the name of a kernel that is done, how many are, and of how many."""
     columns = (
         TextColumn("{task.description}"),
@@ -29,12 +30,15 @@ def compilation_bar() -> Iterator[Callable[[str, int, int], None]]:
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task("compiling", total=None)
+        task = bar.add_task(doing, total=None)
         yield lambda name, done, total: bar.update(task, description=escape(name), completed=done, total=total)
 
 
-def print_compilations(compiled: Sequence[Compilation]) -> None:
-    """One row for each core function, the calls where there is one kernel only, then what was found and not checked."""
+def print_compilations(compiled: Sequence[Compilation], native: Sequence[NativeVerdict] = ()) -> None:
+    """One row for each core function, the calls where there is one kernel only, then what was found and not checked.
+
+    `native` are the runs of the kernels, or none.
+    """
     from fusegen.targets import target
     from fusegen.vendor.compilation import CHECKED, not_checked
 
@@ -61,10 +65,31 @@ def print_compilations(compiled: Sequence[Compilation]) -> None:
             out.print(f"\n{name}: {escape(finding.shown(each.subject.module.name))}", soft_wrap=True)
         for note in dict.fromkeys(note for variant in each.variants for note in variant.notes):
             out.print(f"\n{name}: note of the compiler: {escape(note)}", soft_wrap=True)
+    if native:
+        _print_runs(out, compiled, native)
     out.print(f"\nchecked: {'; '.join(CHECKED)}", soft_wrap=True)
     devices = [target(each.subject.target) for each in compiled]
     for reason in dict.fromkeys(reason for device in devices for reason in not_checked(device)):
         out.print(f"not checked: {escape(reason)}", soft_wrap=True)
+
+
+def _print_runs(out: Console, compiled: Sequence[Compilation], native: Sequence[NativeVerdict]) -> None:
+    numbers = ["runs", "build s", "run s", "largest error"]
+    rows = table("kernel", *numbers, "result", numbers=numbers)
+    for each, verdict in zip(compiled, native, strict=True):
+        errors = [trial.max_abs_err for trial in verdict.trials if trial.max_abs_err is not None]
+        largest = f"{max(errors):.2g}" if errors else "-"
+        figures = (str(len(verdict.trials)), f"{verdict.build_s:.1f}", f"{verdict.run_s:.1f}", largest)
+        findings = len(verdict.findings)
+        result = "[green]ok[/]" if verdict.ok else f"[red]{findings} finding{'s' if findings > 1 else ''}[/]"
+        rows.add_row(escape(each.subject.name), *figures, result)
+    out.print()
+    out.print(rows)
+    for each, verdict in zip(compiled, native, strict=True):
+        for finding in verdict.findings:
+            out.print(
+                f"\n{escape(each.subject.name)}: {escape(finding.shown(each.subject.module.name))}", soft_wrap=True
+            )
 
 
 def _figures(core: CoreFacts, device: Target) -> tuple[str, ...]:

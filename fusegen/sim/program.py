@@ -17,6 +17,7 @@ from fusegen.sim.events import Observer
 from fusegen.sim.findings import ActorName, Deadlock, Finding, StepLimit
 from fusegen.sim.heap import SymmetricHeap
 from fusegen.sim.host.process import Hosts
+from fusegen.sim.host.programs import MakePrograms, TextPrograms
 from fusegen.sim.language.device import DeviceLanguage
 from fusegen.sim.machine import Machine, run_user_code
 from fusegen.sim.mix import CoreCount, CoreUnit
@@ -91,12 +92,13 @@ def run_program(
     progress: Callable[[int], None] | None = None,
     observers: Sequence[Observer] = (),
     races: bool = False,
+    programs: MakePrograms = TextPrograms,
 ) -> Outcome:
     """Run a program on `ranks` ranks of `cores` cores each, counted in `core_unit`; what is wrong with it is a finding.
 
     `target` is the device of every rank, by default one that has the engines that the program initialises. A node has
     `ranks_per_node` ranks, by default all of them. `races` asks for the check of order: whether accesses race, and
-    whether the run proves all schedules.
+    whether the run proves all schedules. `programs` makes what the cores execute, by default the text of the kernels.
 
     Raises SimulationError for an impossible machine, and whatever FusegenError the program meets, such as Unsupported.
     """
@@ -119,7 +121,7 @@ def run_program(
     hosts = Hosts(machine, ranks=ranks, cores=count, ranks_per_node=ranks_per_node)
     heap = SymmetricHeap(ranks=ranks, links=Links(ranks_per_node=ranks_per_node, device=target))
     language = DeviceLanguage(machine, heap, on_tiles=progress, late_stores=schedule.late_stores)
-    with installed(machine, hosts, heap, language, count):
+    with installed(machine, hosts, heap, language, count, programs):
         for rank in range(ranks):
             machine.spawn(Actor(ActorName(rank=rank, kind="host")), partial(program.start, rank))
         try:

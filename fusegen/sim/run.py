@@ -13,6 +13,7 @@ from typing import Any
 from fusegen.sim.errors import SimulationError
 from fusegen.sim.events import Observer
 from fusegen.sim.findings import Finding
+from fusegen.sim.host.programs import MakePrograms, TextPrograms
 from fusegen.sim.mix import core_unit_of
 from fusegen.sim.order.proof import Proof
 from fusegen.sim.program import DEFAULT_STEP_LIMIT, run_program
@@ -64,6 +65,7 @@ def run_module(
     progress: Callable[[int], None] | None = None,
     observers: Sequence[Observer] = (),
     races: bool = False,
+    programs: MakePrograms = TextPrograms,
 ) -> RunResult:
     """Run the self-check of the module at `path`, host and device code, on `ranks` ranks of `cores` cores each.
 
@@ -75,6 +77,7 @@ def run_module(
     by default all of them. `record` asks for the schedule in the result. Dumps of a run that hangs go to `dump_dir`,
     or to a temporary folder. `progress` is told the number of tiles stored, now and then; `observers` receive every
     event. `races` checks that all accesses are ordered, and whether the run proves all schedules (docs/proof.md).
+    `programs` makes what the cores execute, by default the text of the kernels.
 
     Raises SimulationError for arguments that the module cannot be run with, UsageError for an unknown target, and
     Unsupported, by name, for a builtin that the simulator does not know. Everything that is wrong with the module is a
@@ -104,6 +107,7 @@ def run_module(
             progress=progress,
             observers=observers,
             races=races,
+            programs=programs,
         )
     if isinstance(strategy, Replay):
         strategy.check_complete()

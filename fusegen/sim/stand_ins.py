@@ -19,7 +19,7 @@ from fusegen.sim.host.clock import time_module
 from fusegen.sim.host.collectives import Distributed, Rendezvous
 from fusegen.sim.host.memories import Memories
 from fusegen.sim.host.process import Globals, Hosts
-from fusegen.sim.host.programs import Programs
+from fusegen.sim.host.programs import MakePrograms
 from fusegen.sim.host.shmem import Shmem
 from fusegen.sim.host.tensors import NpuMode, is_on_device
 from fusegen.sim.host.torch_npu import Npu
@@ -55,6 +55,7 @@ def modules(
     memories: Memories,
     language: DeviceLanguage,
     cores: CoreCount,
+    programs: MakePrograms,
 ) -> dict[str, Any]:
     """Stand-in modules by their full name, each an attribute of its parent."""
     rendezvous = Rendezvous(machine, hosts, memories)
@@ -63,7 +64,7 @@ def modules(
         "time": time_module(machine),
         "torch.npu": Npu(machine, hosts).table(),
         "torch_npu": {},
-        "triton": Triton(Programs(machine, language), hosts, memories).table(),
+        "triton": Triton(programs(machine, language), hosts, memories).table(),
         "triton.backends": {},
         "triton.backends.ascend": {},
         "triton.backends.ascend.driver": {"NPUUtils": npu_utils(vector_cores=cores.vector, ai_cores=cores.ai)},
@@ -87,11 +88,16 @@ def modules(
 
 @contextmanager
 def installed(
-    machine: Machine, hosts: Hosts, heap: SymmetricHeap, language: DeviceLanguage, cores: CoreCount
+    machine: Machine,
+    hosts: Hosts,
+    heap: SymmetricHeap,
+    language: DeviceLanguage,
+    cores: CoreCount,
+    programs: MakePrograms,
 ) -> Iterator[None]:
     """Install all stand-ins; on leaving, modules, torch and what a process can set globally are as before."""
     memories = Memories(hosts, heap, machine.events)
-    stand_ins = modules(machine, hosts, heap, memories, language, cores)
+    stand_ins = modules(machine, hosts, heap, memories, language, cores, programs)
     distributed = stand_ins.pop("torch.distributed")
     with ExitStack() as stack:
         stack.enter_context(_items(sys.modules, stand_ins))

@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from textwrap import dedent, indent
 
+from fusegen.pipeline import build
+from fusegen.project import find_project
+from fusegen.spec import load_spec
 from fusegen.targets import target
 from fusegen.vendor.bridge import Bridged, bridge
 from fusegen.vendor.compilation import Compilation, Subject, compile_subject
-from fusegen.vendor.entry import KernelEntry, read_entry
+from fusegen.vendor.entry import KernelEntry, parse_entry, read_entry
 from fusegen.vendor.front import front
 from fusegen.vendor.tools import find_toolchain
 
@@ -86,3 +89,11 @@ def findings(subject: Subject) -> list[str]:
 def compiled(subject: Subject) -> Compilation:
     """The compilation of a subject."""
     return compile_subject(subject)
+
+
+def rendered(name: str, folder: Path, *overrides: str) -> Subject:
+    """The module of a spec with some of its fields changed, with all its variants."""
+    built = build(load_spec(GENERATED.parent / "specs" / f"{name}.yaml", overrides), find_project(GENERATED))
+    module = folder / f"{name}.py"
+    module.write_text(built.text, encoding="utf-8")
+    return Subject(name, module, parse_entry(built.rendered().kernel), built.plan.target.name)

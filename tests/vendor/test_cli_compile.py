@@ -142,3 +142,49 @@ def test_the_record_of_the_checked_in_modules_is_current() -> None:
         target = read_entry(GENERATED / f"{name}.py").target
         assert entry["targets"][target]["ok"], name
         assert entry["targets"][target]["notes"] == [], name
+
+
+def test_kernels_run_with_the_wanted_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    result = fusegen_("compile", "reverse_all2all_mte_barrier", "--run", "--ranks", "1", "--ranks", "3", "--json")
+    assert result.exit_code == 0, result.stderr
+    (spec,) = json.loads(result.stdout)["specs"]
+    native = spec["native"]
+    assert (native["ok"], native["build"]) == (True, [])
+    assert {trial["ranks"] for trial in native["trials"]} == {1, 3}
+    assert all(trial["ok"] and trial["max_abs_err"] == 0.0 for trial in native["trials"])
+
+
+def test_runs_are_a_table_with_their_findings(small_project: Path) -> None:
+    module = small_project / "generated/reverse_all2all_mte_barrier.py"
+    text = module.read_text(encoding="utf-8")
+    endless = "for spin in range(2000000000):\n            tl.store(c_ptr, tl.load(c_ptr) * 2)\n        "
+    barrier = "libshmem_device.barrier_all_vec()\n        for"
+    assert barrier in text
+    module.write_text(text.replace(barrier, endless + barrier), encoding="utf-8")
+    result = fusegen_("compile", "reverse_all2all_mte_barrier", "--run", "--ranks", "2", "--timeout", "2")
+    assert result.exit_code == 1, result.stderr
+    lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
+    place = lines.index("kernel runs build s run s largest error result")
+    assert lines[place + 1].startswith("reverse_all2all_mte_barrier ")
+    assert lines[place + 1].endswith(" findings")
+    assert any("OutOfTime: 2 ranks of " in line and "expected an end within 2 s, got none" in line for line in lines)
+
+
+def test_runs_need_points_and_a_compiler(small_project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert refused("compile", "--all", "--ranks", "2") == "expected --ranks with --run, got it alone"
+    assert refused("compile", "--all", "--run", "--ranks", "7").startswith(
+        "--ranks: expected numbers that a verification point has ("
+    )
+    (small_project / "generated/other.py").write_text("", encoding="utf-8")
+    manifest = small_project / "generated/MANIFEST.json"
+    document = json.loads(manifest.read_text(encoding="utf-8"))
+    document["modules"]["other"] = document["modules"]["reverse_all2all_mte_barrier"]
+    manifest.write_text(json.dumps(document), encoding="utf-8")
+    assert refused("compile", "generated/other.py", "--run") == (
+        "--run: expected a spec with verification points for other, got no specs/other.yaml"
+    )
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert refused("compile", "--all", "--run") == (
+        "gcc is not installed: --run builds kernels with it: apt-get install gcc libc6-dev"
+    )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from types import CodeType, FunctionType
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from fusegen.sim.actors import CoreType
 from fusegen.sim.elsewhere import absent, where_present
@@ -28,8 +28,24 @@ class KernelProgram:
     actors: tuple[CoreKind, ...] = ("AIV",)
 
 
-class Programs:
+class Programs(Protocol):
     """Makes programs of kernel functions."""
+
+    def helper(self, function: FunctionType) -> Callable[..., Any]:
+        """The function as a kernel calls it."""
+        ...
+
+    def kernel(self, function: FunctionType) -> KernelProgram:
+        """The function as a launch runs it."""
+        ...
+
+
+MakePrograms = Callable[[Machine, DeviceLanguage], Programs]
+"""Programs for one machine."""
+
+
+class TextPrograms:
+    """Programs that run the text of the function: on vector cores, or divided for the cores of an AI core."""
 
     def __init__(self, machine: Machine, language: DeviceLanguage) -> None:
         self._machine = machine
