@@ -16,6 +16,8 @@ from fusegen.vendor.front import front
 from fusegen.vendor.tools import find_toolchain
 
 GENERATED = Path(__file__).parents[2] / "generated"
+SMALL_TILES = ("tile.m=16", "tile.n=32", "tile.k=16", "comm_tile.rows=8", "comm_tile.columns=32", "pvalue=1")
+"""Of a mix kernel, so that a small shape has rounds enough for every wait to matter."""
 TARGET_910B = "Ascend910B3"
 TARGET_950 = "Ascend950PR_9589"
 HEAD = """\

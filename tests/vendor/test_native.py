@@ -12,7 +12,17 @@ import yaml
 from fusegen.errors import UsageError
 from fusegen.vendor.findings import Finding
 from fusegen.vendor.native.trials import Trial, TrialVerdict, run_natively, trials_of
-from tests.vendor.kernels import FIRST_LINE, GENERATED, edited, generated, small_module
+from tests.vendor.kernels import (
+    FIRST_LINE,
+    GENERATED,
+    SMALL_TILES,
+    TARGET_910B,
+    TARGET_950,
+    edited,
+    generated,
+    rendered,
+    small_module,
+)
 
 NAMES = sorted(path.stem for path in GENERATED.glob("*.py"))
 SMALL = Trial(2, 3, {"M": 130, "N": 40}, 1)
@@ -43,6 +53,19 @@ def test_a_generated_kernel_computes_its_reference(name: str) -> None:
     verdict = run_natively(generated(name, variants=4), trials)
     assert verdict.findings == ()
     assert all(trial.max_abs_err is not None and trial.max_abs_err <= 0.016 for trial in verdict.trials)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "device", "largest"), [("bfloat16", TARGET_950, 0.016), ("float32", TARGET_910B, 1e-6)]
+)
+def test_other_dtypes(dtype: str, device: str, largest: float, tmp_path: Path) -> None:
+    changes = (f"dtype={dtype}", f"target={device}", *SMALL_TILES)
+    subject = rendered("gemm_reduce_scatter_mte_signal", tmp_path, *changes)
+    entry = subject.entry.model_copy(update={"variants": subject.entry.variants[:1]})
+    (trial,) = run_natively(replace(subject, entry=entry), [Trial(3, 5, {"M": 70, "N": 40, "K": 24}, 2)]).trials
+    assert trial.findings == ()
+    assert trial.max_abs_err is not None
+    assert 0 < trial.max_abs_err < largest
 
 
 @pytest.mark.parametrize("name", ["allreduce_mte_signal", "reverse_all2all_udma_signal"])

@@ -11,10 +11,8 @@ import pytest
 
 from fusegen.vendor.compilation import Subject
 from fusegen.vendor.native.trials import SCHEDULES, Trial, run_natively
-from tests.vendor.kernels import GENERATED, generated, rendered
+from tests.vendor.kernels import GENERATED, SMALL_TILES, generated, rendered
 
-SMALL_TILES = ("tile.m=16", "tile.n=32", "tile.k=16", "comm_tile.rows=8", "comm_tile.columns=32", "pvalue=1")
-"""Of a mix kernel, so that a small shape has rounds enough for every wait to matter."""
 NEEDED = (
     "dl.wait",
     "dl.notify",
