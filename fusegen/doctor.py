@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import platform
+import shutil
+import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -62,14 +64,19 @@ EXTRAS: Final[Mapping[str, Extra]] = MappingProxyType(
 )
 
 
+GCC_PURPOSE: Final = "fusegen compile --run builds lowered kernels with it"
+GCC_INSTALL: Final = "apt-get install gcc libc6-dev"
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The state of an installation. A version is None where the package is missing."""
+    """The state of an installation. A version is None where the package, or gcc, is missing."""
 
     python: str
     is_python_recent: bool
     core: Mapping[str, str | None]
     extras: Mapping[str, Mapping[str, str | None]]
+    gcc: str | None
     has_templates: bool
     project: Project
 
@@ -99,6 +106,7 @@ class Diagnosis:
                 }
                 for name, packages in self.extras.items()
             },
+            "gcc": {"version": self.gcc, "purpose": GCC_PURPOSE, "install": GCC_INSTALL},
             "project": {
                 "root": str(project.root),
                 **{name: {"path": str(path), "exists": path.is_dir()} for name, path in folders.items()},
@@ -113,6 +121,7 @@ def diagnose(project: Project) -> Diagnosis:
         is_python_recent=sys.version_info >= OLDEST_PYTHON,
         core={name: _version(name) for name in CORE},
         extras={name: {each: _version(each) for each in extra.packages} for name, extra in EXTRAS.items()},
+        gcc=_gcc_version(),
         has_templates=project.templates.is_dir(),
         project=project,
     )
@@ -128,6 +137,13 @@ def require_sim() -> None:
     for module in EXTRAS["sim"].packages:
         if find_spec(module) is None:
             raise MissingExtraError(extra="sim", module=module)
+
+
+def _gcc_version() -> str | None:
+    if shutil.which("gcc") is None:
+        return None
+    told = subprocess.run(["gcc", "-dumpfullversion"], capture_output=True, text=True, check=False)
+    return told.stdout.strip() or "of an unknown version"
 
 
 def _version(package: str) -> str | None:

@@ -11,6 +11,7 @@ import pytest
 from fusegen import doctor
 from fusegen.errors import MissingExtraError
 from fusegen.project import find_project
+from tests.commands import fusegen_
 
 PYPROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
@@ -42,6 +43,17 @@ def test_missing_packages_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     diagnosis = doctor.diagnose(find_project(tmp_path))
     assert diagnosis.core["no-such-package"] is None
     assert not diagnosis.ok
+
+
+def test_gcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert re.match(r"\d+\.", doctor.diagnose(find_project(tmp_path)).gcc or "")
+    assert re.search(r"^gcc \d+\.", fusegen_("doctor").stdout, re.MULTILINE)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    document = doctor.diagnose(find_project(tmp_path)).to_json()
+    assert document["ok"] is True
+    assert document["gcc"]["version"] is None
+    assert "gcc missing: fusegen compile --run" in fusegen_("doctor").stdout
+    assert "to install: apt-get install gcc libc6-dev" in fusegen_("doctor").stdout
 
 
 def test_require_sim(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,7 +70,7 @@ def print_specs(specs: Sequence[LoadedSpec], states: Mapping[str, str], project:
 
 def print_diagnosis(diagnosis: Diagnosis) -> None:
     """Python, packages, templates and folders, and what to install for the rest."""
-    from fusegen.doctor import EXTRAS, install_command
+    from fusegen.doctor import EXTRAS, GCC_INSTALL, GCC_PURPOSE, install_command
 
     out = console()
     out.print(f"[bold]Python[/] {diagnosis.python} {_mark(diagnosis.is_python_recent)}")
@@ -81,6 +81,9 @@ def print_diagnosis(diagnosis: Diagnosis) -> None:
         out.print(f"  {_versions(packages)}")
         if not diagnosis.is_installed(name):
             out.print(f"  to install: {escape(install_command(name))}")
+    out.print(f"\n[bold]gcc[/] {diagnosis.gcc or '[red]missing[/]'}: {GCC_PURPOSE}")
+    if diagnosis.gcc is None:
+        out.print(f"  to install: {GCC_INSTALL}")
     project = diagnosis.project
     out.print(f"\n[bold]project[/] {escape(str(project.root))}")
     for label, path in (("specs", project.specs), ("generated", project.generated), ("templates", project.templates)):
