@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from importlib import invalidate_caches
 from types import ModuleType
 from typing import Any, Final
 
@@ -16,10 +17,12 @@ import torch.distributed
 from fusegen.sim.errors import Unsupported
 from fusegen.sim.heap import SymmetricHeap
 from fusegen.sim.host.clock import time_module
-from fusegen.sim.host.collectives import Distributed, Rendezvous
+from fusegen.sim.host.collectives import Distributed
+from fusegen.sim.host.imports import Imports
 from fusegen.sim.host.memories import Memories
 from fusegen.sim.host.process import Globals, Hosts
 from fusegen.sim.host.programs import Programs
+from fusegen.sim.host.rendezvous import Rendezvous
 from fusegen.sim.host.shmem import Shmem
 from fusegen.sim.host.tensors import NpuMode, is_on_device
 from fusegen.sim.host.torch_npu import Npu
@@ -93,12 +96,14 @@ def installed(
     memories = Memories(hosts, heap, machine.events)
     stand_ins = modules(machine, hosts, heap, memories, language, cores)
     distributed = stand_ins.pop("torch.distributed")
+    hosts.imports.know([name for name in stand_ins if name != "time"])
     with ExitStack() as stack:
+        stack.enter_context(_finder(hosts.imports))
         stack.enter_context(_items(sys.modules, stand_ins))
         stack.enter_context(_attributes(torch, {"npu": stand_ins["torch.npu"]}))
         stack.enter_context(_attributes(torch.Tensor, {"npu": _npu, "is_npu": property(is_on_device)}))
         stack.enter_context(_attributes(torch.distributed, distributed))
-        stack.callback(Globals(os.environ).restore)
+        stack.callback(Globals(os.environ, hosts.imports).restore)
         stack.callback(torch.set_num_threads, torch.get_num_threads())
         stack.callback(gc.set_threshold, *gc.get_threshold())
         gc.set_threshold(COLLECTION_THRESHOLD, *gc.get_threshold()[1:])
@@ -110,6 +115,18 @@ def installed(
 def _npu(tensor: torch.Tensor, device: int | str | None = None, **_: Any) -> torch.Tensor:
     """Tensor.npu."""
     return tensor.to(f"npu:{device}" if isinstance(device, int) else device or "npu")
+
+
+@contextmanager
+def _finder(imports: Imports) -> Iterator[None]:
+    """Let `imports` find modules first; files may have changed since the last run, and none is left beside them."""
+    invalidate_caches()
+    sys.meta_path.insert(0, imports)
+    with _attributes(sys, {"dont_write_bytecode": True}):
+        try:
+            yield
+        finally:
+            sys.meta_path.remove(imports)
 
 
 @contextmanager
