@@ -12,6 +12,7 @@ from fusegen.cli.diagnose import diagnose
 from fusegen.cli.explain import explain
 from fusegen.cli.generated import check, render
 from fusegen.cli.run import run
+from fusegen.cli.simulate import simulate
 from fusegen.cli.verify import verify
 from fusegen.cli.workspace import doctor, list_specs, new, schema
 
@@ -28,7 +29,7 @@ def cli() -> None:
     """
 
 
-for _command in (list_specs, new, schema, doctor, explain, render, check, run, verify, diagnose):
+for _command in (list_specs, new, schema, doctor, explain, render, check, run, verify, simulate, diagnose):
     cli.add_command(_command)
 
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from importlib import invalidate_caches
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any, Final
 
 import torch
@@ -24,9 +24,10 @@ from fusegen.sim.host.process import Globals, Hosts
 from fusegen.sim.host.programs import Programs
 from fusegen.sim.host.rendezvous import Rendezvous
 from fusegen.sim.host.shmem import Shmem
-from fusegen.sim.host.tensors import NpuMode, is_on_device
-from fusegen.sim.host.torch_npu import Npu
+from fusegen.sim.host.tensors import Generator, NpuMode, is_on_device
+from fusegen.sim.host.torch_npu import Npu, do_bench
 from fusegen.sim.host.triton import Triton, npu_utils
+from fusegen.sim.language.algorithm import dist_swizzle2d_Nz, gemm_swizzle2d_Nz
 from fusegen.sim.language.device import DeviceLanguage
 from fusegen.sim.machine import Machine
 from fusegen.sim.mix import CoreCount
@@ -61,22 +62,32 @@ def modules(
 ) -> dict[str, Any]:
     """Stand-in modules by their full name, each an attribute of its parent."""
     rendezvous = Rendezvous(machine, hosts, memories)
+    triton = Triton(Programs(machine, language), hosts, memories)
+    npu = Npu(machine, hosts)
+    utils = npu_utils(vector_cores=cores.vector, ai_cores=cores.ai)
     tables: dict[str, dict[str, Any]] = {
         "shmem": Shmem(hosts, rendezvous, heap).table(),
         "time": time_module(machine),
-        "torch.npu": Npu(machine, hosts).table(),
+        "torch.npu": npu.table(),
         "torch_npu": {},
-        "triton": Triton(Programs(machine, language), hosts, memories).table(),
+        "triton": triton.table(),
         "triton.backends": {},
         "triton.backends.ascend": {},
-        "triton.backends.ascend.driver": {"NPUUtils": npu_utils(vector_cores=cores.vector, ai_cores=cores.ai)},
+        "triton.backends.ascend.driver": {"NPUUtils": utils},
         "triton.language": language.triton_language(),
         "triton.language.extra": {},
         "triton.language.extra.cann": {},
         "triton.language.extra.cann.extension": language.cann_extension(),
-        "triton_dist": {},
+        "triton.runtime": {},
+        "triton.runtime.driver": {"active": SimpleNamespace(utils=utils())},
+        "triton.testing": {"do_bench": do_bench(npu, machine, hosts)},
+        "triton_dist": {"jit": triton.jit},
         "triton_dist.language": language.distributed_language(),
         "triton_dist.language.extra": {},
+        "triton_dist.language.extra.ascend": {},
+        "triton_dist.language.extra.ascend.algorithm": {
+            function.__name__: triton.jit(function) for function in (dist_swizzle2d_Nz, gemm_swizzle2d_Nz)
+        },
         "triton_dist.language.extra.libshmem_device": language.shmem_device(),
     }
     result: dict[str, Any] = {name: StandIn(name, table) for name, table in tables.items()}
@@ -84,6 +95,7 @@ def modules(
         parent, _, child = name.rpartition(".")
         if parent in result:
             setattr(result[parent], child, module)
+    result["torch_npu"].npu = result["torch.npu"]
     result["torch.distributed"] = Distributed(hosts, rendezvous).table()
     return result
 
@@ -101,6 +113,7 @@ def installed(
         stack.enter_context(_finder(hosts.imports))
         stack.enter_context(_items(sys.modules, stand_ins))
         stack.enter_context(_attributes(torch, {"npu": stand_ins["torch.npu"]}))
+        stack.enter_context(_attributes(torch, {"Generator": Generator}))
         stack.enter_context(_attributes(torch.Tensor, {"npu": _npu, "is_npu": property(is_on_device)}))
         stack.enter_context(_attributes(torch.distributed, distributed))
         stack.callback(Globals(os.environ, hosts.imports).restore)

@@ -40,6 +40,9 @@ class Globals:
     what is in force now; `environment` is its os.environ, and `imports` knows which modules are its own.
     """
 
+    _stdout: Any
+    _stderr: Any
+
     def __init__(self, environment: Any, imports: Imports) -> None:
         self.environment = environment
         self._imports = imports
@@ -57,8 +60,7 @@ class Globals:
         """Keep what is in force."""
         self._modules = {name: sys.modules[name] for name in self._imports.names if name in sys.modules}
         self._arguments, self._path = sys.argv, sys.path
-        self._stdout: Any = sys.stdout
-        self._stderr: Any = sys.stderr
+        self._stdout, self._stderr = sys.stdout, sys.stderr
         with torch._C.DisableTorchFunction():
             self._torch_random = torch.get_rng_state()
         self._random = random.getstate()

@@ -49,6 +49,13 @@ class NpuDevice(str):
         return int(self.partition(":")[2] or 0)
 
 
+class Generator(torch.Generator):
+    """torch.Generator; one on the device gives the numbers that one in host memory gives here."""
+
+    def __new__(cls, device: Any = "cpu") -> Generator:
+        return super().__new__(cls, device=_on_cpu(device))  # type: ignore[call-arg]
+
+
 def is_on_device(tensor: torch.Tensor) -> bool:
     """The tensor is in device memory."""
     return getattr(tensor, "_is_on_npu", False)
@@ -79,6 +86,8 @@ class NpuMode(TorchFunctionMode):
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
+        if type(kwargs.get("device")) is int:  # the index of the accelerator
+            kwargs["device"] = NpuDevice(f"npu:{kwargs['device']}")
         if function in METADATA:
             if function == _DEVICE_PROPERTY and is_on_device(args[0]):
                 return NpuDevice(f"npu:{self._hosts.current.local_rank}")
