@@ -56,7 +56,7 @@ class Simulated:
 
 
 @click.command(
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    context_settings={"allow_interspersed_args": False},
     options_metavar="[OPTIONS]",
 )
 @click.argument("words", metavar="SCRIPT... [ARGS]...", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -96,7 +96,7 @@ class Simulated:
     "--launch-limit",
     type=click.IntRange(1),
     metavar="N",
-    help="Stop when a rank has launched N kernels and wants more.",
+    help="Stop a rank that has launched N kernels and wants more.",
 )
 @json_option
 @click.pass_context
@@ -115,10 +115,10 @@ def simulate(
 ) -> None:
     """Run scripts with Triton-distributed kernels on a CPU, host code and kernels as they stand.
 
-    Every rank runs SCRIPT as torchrun would start it, with ARGS. Options of fusegen come before SCRIPT. Several scripts,
-    one run each, are files that end in .py; -- comes before the arguments of several scripts. What they print is shown
-    with the rank before each line, and then what the simulator has found; an exception on a rank, such as that of a
-    comparison, is a finding. Exit status 1: a finding, or a script that ends with another status than 0.
+    Every rank runs SCRIPT as torchrun would start it, with ARGS. Options of fusegen come before SCRIPT. Several
+    scripts, one run each, are files that end in .py; -- comes before the arguments of several scripts. What they print
+    is shown with the rank before each line, and then what the simulator has found; an exception on a rank, such as that
+    of a comparison, is a finding. Exit status 1: a finding, or a script that ends with another status than 0.
 
     \b
     Examples:
@@ -140,6 +140,8 @@ def simulate(
     # What scripts print goes to stderr where stdout is for one JSON document.
     with redirect_stdout(sys.stderr) if as_json else nullcontext():
         for script in scripts:
+            if len(scripts) > 1:
+                click.echo(f"{script}:")
             unit = script_core_unit(script)
             own_cores = cores or (device.ai_cores if unit == "AI" else device.vector_cores)
             result = simulate_script(
