@@ -80,7 +80,9 @@ def _host_error(machine: Machine, failures: list[HostFailure], waiting: list[str
     location = machine.location_of_trace(first.error.__traceback__)
     at = f" at {location}" if location else ""
     left = f"; meanwhile {'; '.join(waiting)}" if waiting else ""
-    what = f"exited with status {text}{at}" if name == "SystemExit" else f"raised {name}{at}: {_texts(failures)}"
+    said = _texts(failures)
+    raised = f"raised {name}{at}: {said}" if said else f"raised {name}{at}"
+    what = f"exited with status {text}{at}" if name == "SystemExit" else raised
     frames = [
         frame
         for frame in traceback.extract_tb(first.error.__traceback__)

@@ -302,7 +302,8 @@ def _exchange(name: str, receivers: list[Sequence[torch.Tensor]], senders: list[
         for source, receiver in enumerate(parts):
             part = sent[source][to]
             if (receiver.shape, receiver.dtype) != (part.shape, part.dtype):
-                calls = (f"rank {source} of the group sends {size_of(part)}", f"rank {to} expects {size_of(receiver)}")
+                sends = f"rank {source} of the group sends a tensor {size_of(part)} to rank {to}"
+                calls = (sends, f"which expects one {size_of(receiver)}")
                 raise Found(CollectiveMismatch(f"{name}: {', '.join(calls)}", calls=calls))
             receiver.copy_(part)
 
