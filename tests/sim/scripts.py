@@ -37,4 +37,5 @@ def run_script(folder: Path, text: str, *arguments: str, prelude: str = PRELUDE,
 
 def assert_clean(result: ScriptResult) -> None:
     """No findings."""
-    assert [str(finding) for finding in result.findings] == []
+    found = [str(finding) for finding in result.findings]
+    assert found == [], found

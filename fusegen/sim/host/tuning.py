@@ -61,7 +61,7 @@ class Autotuner(GridLaunch):
         reset_to_zero: Sequence[str] | None,
     ) -> None:
         if not configs:
-            raise SimulationError("triton.autotune: expected at least one triton.Config, got none")
+            raise SimulationError("triton.autotune: expected at least one configuration, got none")
         self.fn = kernel
         self.arg_names = kernel.arg_names
         self.configs = list(configs)
