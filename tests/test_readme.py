@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from click import Option
+from click.testing import Result
 from pydantic import BaseModel
 
 from fusegen.cli import cli
@@ -147,6 +148,22 @@ def test_the_runs_that_are_shown() -> None:
     printed = [fusegen_("run", row.split()[0]).stdout.splitlines() for row in shown.splitlines()[1:]]
     current = "".join(f"    {line.rstrip()}\n" for line in aligned([printed[0][0], *(lines[1] for lines in printed)]))
     assert_shown(shown, current, lambda text: MEASURED.sub("", squeezed(text)))
+
+
+def test_the_script_that_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    (words,) = re.findall(r"^    fusegen (simulate .*docs/examples.*)$", README.read_text(), re.MULTILINE)
+    result = fusegen_(*words.split())
+    assert result.exit_code == 1
+    section = README.read_text().partition("## Your own kernels\n")[2]
+    shown = section.partition("(wrapped here):\n\n")[2].partition("\nThe comparison")[0]
+    current = "".join(wrapped(line) if "DataRace" in line else f"    {line}".rstrip() + "\n" for line in lines_of(result))
+    assert_shown(shown, current, lambda text: MEASURED.sub("", squeezed(text)))
+
+
+def lines_of(result: Result) -> list[str]:
+    """Lines of output without blanks at their ends."""
+    return [line.rstrip() for line in result.stdout.splitlines()]
 
 
 def aligned(lines: list[str]) -> list[str]:
