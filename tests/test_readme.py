@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 from click import Option
-from click.testing import Result
 from pydantic import BaseModel
 
 from fusegen.cli import cli
@@ -157,13 +156,9 @@ def test_the_script_that_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.exit_code == 1
     section = README.read_text().partition("## Your own kernels\n")[2]
     shown = section.partition("(wrapped here):\n\n")[2].partition("\nThe comparison")[0]
-    current = "".join(wrapped(line) if "DataRace" in line else f"    {line}".rstrip() + "\n" for line in lines_of(result))
+    lines = [line.rstrip() for line in result.stdout.splitlines()]
+    current = "".join(wrapped(line) if "DataRace" in line else f"    {line}".rstrip() + "\n" for line in lines)
     assert_shown(shown, current, lambda text: MEASURED.sub("", squeezed(text)))
-
-
-def lines_of(result: Result) -> list[str]:
-    """Lines of output without blanks at their ends."""
-    return [line.rstrip() for line in result.stdout.splitlines()]
 
 
 def aligned(lines: list[str]) -> list[str]:

@@ -138,8 +138,8 @@ def run_program(
     heap = SymmetricHeap(ranks=ranks, links=Links(ranks_per_node=ranks_per_node, device=target))
     language = DeviceLanguage(machine, heap, on_tiles=progress, late_stores=schedule.late_stores)
     with installed(machine, hosts, heap, language, count):
-        for rank in range(ranks):
-            machine.spawn(Actor(ActorName(rank=rank, kind="host")), partial(program.start, rank))
+        for host in hosts.hosts:
+            machine.spawn(Actor(ActorName(rank=host.rank, kind="host")), partial(host.run, program.start))
         try:
             machine.run()
             end = verdict(machine, hosts, language.signals, language.barrier, program.slot_names)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from importlib import invalidate_caches
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any, Final
 
 import torch
 import torch.distributed
+import torch.multiprocessing
 
-from fusegen.sim.errors import Unsupported
+from fusegen.sim.errors import Unsupported, unsupported
 from fusegen.sim.heap import SymmetricHeap
 from fusegen.sim.host.clock import time_module
 from fusegen.sim.host.collectives import Distributed
@@ -24,7 +27,7 @@ from fusegen.sim.host.process import Globals, Hosts
 from fusegen.sim.host.programs import Programs
 from fusegen.sim.host.rendezvous import Rendezvous
 from fusegen.sim.host.shmem import Shmem
-from fusegen.sim.host.tensors import Generator, NpuMode, is_on_device
+from fusegen.sim.host.tensors import Generator, NpuDevice, NpuMode, is_on_device
 from fusegen.sim.host.torch_npu import Npu, do_bench
 from fusegen.sim.host.triton import Triton, npu_utils
 from fusegen.sim.language.algorithm import dist_swizzle2d_Nz, gemm_swizzle2d_Nz
@@ -79,7 +82,12 @@ def modules(
         "triton.language.extra.cann": {},
         "triton.language.extra.cann.extension": language.cann_extension(),
         "triton.runtime": {},
-        "triton.runtime.driver": {"active": SimpleNamespace(utils=utils())},
+        "triton.runtime.driver": {},
+        "triton.runtime.driver.active": {
+            "get_active_torch_device": lambda: NpuDevice(f"npu:{hosts.current.local_rank}"),
+            "get_current_device": lambda: hosts.current.local_rank,
+            "utils": utils(),
+        },
         "triton.testing": {"do_bench": do_bench(npu, machine, hosts)},
         "triton_dist": {"jit": triton.jit},
         "triton_dist.language": language.distributed_language(),
@@ -115,7 +123,13 @@ def installed(
         stack.enter_context(_attributes(torch, {"npu": stand_ins["torch.npu"]}))
         stack.enter_context(_attributes(torch, {"Generator": Generator}))
         stack.enter_context(_attributes(torch.Tensor, {"npu": _npu, "is_npu": property(is_on_device)}))
+        stack.enter_context(_attributes(torch.nn.Module, {"npu": _npu}))
         stack.enter_context(_attributes(torch.distributed, distributed))
+        stack.enter_context(_attributes(atexit, {"register": partial(_register, hosts)}))
+        stack.enter_context(_attributes(os, {"_exit": sys.exit}))
+        for name in ("torch.multiprocessing.spawn", "torch.set_default_device"):
+            owner, _, function = name.rpartition(".")
+            stack.enter_context(_attributes(sys.modules[owner], {function: unsupported(name)}))
         stack.callback(Globals(os.environ, hosts.imports).restore)
         stack.callback(torch.set_num_threads, torch.get_num_threads())
         stack.callback(gc.set_threshold, *gc.get_threshold())
@@ -125,9 +139,15 @@ def installed(
         yield
 
 
-def _npu(tensor: torch.Tensor, device: int | str | None = None, **_: Any) -> torch.Tensor:
-    """Tensor.npu."""
-    return tensor.to(f"npu:{device}" if isinstance(device, int) else device or "npu")
+def _register(hosts: Hosts, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Callable[..., Any]:
+    """atexit.register: of one process, not of the simulator."""
+    hosts.current.at_exit.append(partial(function, *arguments, **keywords))
+    return function
+
+
+def _npu(moved: Any, device: int | str | None = None, **_: Any) -> Any:
+    """Tensor.npu, and Module.npu."""
+    return moved.to(f"npu:{device}" if isinstance(device, int) else device or "npu")
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from pathlib import Path
 
@@ -139,6 +140,53 @@ def test_how_a_script_may_fail(tmp_path: Path, text: str, message: str) -> None:
 
 def test_a_script_may_exit_with_status_0(tmp_path: Path) -> None:
     assert_clean(run_script(tmp_path, "sys.exit(0)\n"))
+
+
+def test_what_a_script_does_at_its_exit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = """
+    import atexit
+    atexit.register(print, "last", RANK)
+    @atexit.register
+    def first():
+        dist.barrier()
+        print("first")
+    sys.exit(RANK)
+    """
+    (finding,) = run_script(tmp_path, text).findings
+    assert finding.ranks == (1,)
+    printed = capsys.readouterr().out.splitlines()
+    assert [line for line in printed if "rank 0" in line] == ["[rank 0] first", "[rank 0] last 0"]
+    assert [line for line in printed if "rank 1" in line] == ["[rank 1] first", "[rank 1] last 1"]
+
+
+def test_an_error_leaves_out_what_a_script_does_at_its_exit(tmp_path: Path) -> None:
+    (finding,) = run_script(tmp_path, "import atexit\natexit.register(dist.barrier)\nassert RANK\n").findings
+    assert (finding.kind, finding.ranks) == ("LeakedCollective", (0,))
+
+
+def test_the_hard_exit_ends_one_process(tmp_path: Path) -> None:
+    assert_clean(run_script(tmp_path, "os._exit(0)\n"))
+    (finding,) = run_script(tmp_path, "os._exit(4 * RANK)\n").findings
+    assert finding.message.startswith("rank 1 exited with status 4 at script.py:16")
+
+
+def test_each_rank_has_its_own_loggers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = """
+    import logging
+    logging.root.handlers.clear()
+    logging.basicConfig(level=logging.INFO if RANK else logging.WARNING, format=f"R{RANK} %(message)s")
+    log = logging.getLogger("own")
+    log.setLevel(logging.NOTSET)
+    dist.barrier()
+    log.info("quiet")
+    log.warning("loud")
+    """
+    before = list(logging.root.handlers), logging.root.level
+    assert_clean(run_script(tmp_path, text))
+    assert (logging.root.handlers, logging.root.level) == before
+    assert "own" not in logging.root.manager.loggerDict
+    lines = sorted(capsys.readouterr().err.splitlines())
+    assert lines == ["[rank 0] R0 loud", "[rank 1] R1 loud", "[rank 1] R1 quiet"]
 
 
 def test_a_rank_that_raises_while_others_wait(tmp_path: Path) -> None:

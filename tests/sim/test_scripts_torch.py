@@ -183,6 +183,9 @@ def test_what_collectives_refuse(tmp_path: Path, call: str, message: str) -> Non
     [
         ("dist.new_group([0], use_local_synchronization=True)", "new_group with use_local_synchronization"),
         ("dist.send(torch.zeros(1), 1)", "torch.distributed.send"),
+        ("torch.multiprocessing.spawn(print, nprocs=2)", "torch.multiprocessing.spawn"),
+        ("torch.set_default_device('npu')", "torch.set_default_device"),
+        ("with torch.device('npu'):\n    pass", "torch.device as a context manager"),
     ],
 )
 def test_what_is_not_supported(tmp_path: Path, call: str, name: str) -> None:
@@ -228,6 +231,20 @@ def test_devices(tmp_path: Path, ranks: int) -> None:
     assert start.elapsed_time(end) >= 0
     """
     assert_clean(run_script(tmp_path, text, ranks=ranks))
+
+
+def test_modules_and_numpy(tmp_path: Path) -> None:
+    text = """
+    layer = torch.nn.Linear(2, 3).npu()
+    assert layer(torch.ones(2, device="npu")).is_npu and layer.weight.is_npu
+    assert torch.ones(2).pin_memory().npu().cpu().numpy().tolist() == [1.0, 1.0]
+    torch.ones(2).npu().numpy()
+    """
+    (finding,) = run_script(tmp_path, text).findings
+    assert finding.message.startswith(
+        "ranks 0, 1 raised TypeError at script.py:20: `torch.ones(2).npu().numpy()`: "
+        "can't convert npu:0 device type tensor to numpy: expected a tensor after Tensor.cpu()"
+    )
 
 
 def test_another_device_than_the_own(tmp_path: Path) -> None:

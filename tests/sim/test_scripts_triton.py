@@ -128,6 +128,8 @@ def test_core_counts(tmp_path: Path, core_unit: str, vector: int, ai: int) -> No
     assert NPUUtils().get_aivector_core_num() == {vector} and NPUUtils().get_aicore_num() == {ai}
     properties = driver.active.utils.get_device_properties(torch.npu.current_device())
     assert properties == {{"num_aicore": {ai}, "num_vectorcore": {vector}}}
+    assert driver.active.get_current_device() == RANK
+    assert driver.active.get_active_torch_device() == torch.device("npu", RANK)
     """
     assert_clean(run_script(tmp_path, text, cores=6, core_unit=core_unit))
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any, Final
 
 import torch
 import torch.distributed as dist
 
-from fusegen.sim.errors import Unsupported
+from fusegen.sim.errors import unsupported
 from fusegen.sim.findings import CollectiveMismatch, Found
 from fusegen.sim.host.process import Hosts
 from fusegen.sim.host.process_groups import ProcessGroups
@@ -54,7 +54,7 @@ class Distributed:
     def table(self) -> dict[str, Any]:
         """torch.distributed."""
         return {
-            **{name: _unsupported(f"torch.distributed.{name}") for name in UNSUPPORTED},
+            **{name: unsupported(f"torch.distributed.{name}") for name in UNSUPPORTED},
             **self._groups.table(),
             "all_gather": self.all_gather,
             "all_gather_into_tensor": self.all_gather_into_tensor,
@@ -306,10 +306,3 @@ def _exchange(name: str, receivers: list[Sequence[torch.Tensor]], senders: list[
                 calls = (sends, f"which expects one {size_of(receiver)}")
                 raise Found(CollectiveMismatch(f"{name}: {', '.join(calls)}", calls=calls))
             receiver.copy_(part)
-
-
-def _unsupported(name: str) -> Callable[..., Any]:
-    def refuse(*_: Any, **__: Any) -> Any:
-        raise Unsupported(name)
-
-    return refuse

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import sys
 from collections import Counter, UserDict
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -36,8 +38,8 @@ class Environment(UserDict[str, str]):
 class Globals:
     """What host code can set for its whole process.
 
-    Its modules, arguments, search path and output, random states, and torch's gradient mode and default dtype. Made of
-    what is in force now; `environment` is its os.environ, and `imports` knows which modules are its own.
+    Its modules, arguments, search path, output and loggers, random states, and torch's gradient mode and default dtype.
+    Made of what is in force now; `environment` is its os.environ, and `imports` knows which modules are its own.
     """
 
     _stdout: Any
@@ -49,8 +51,9 @@ class Globals:
         self.save()
 
     def separate(self) -> None:
-        """Have lists of arguments and of the search path that no other process changes."""
+        """Have arguments, a search path and loggers that no other process changes."""
         self._arguments, self._path = list(sys.argv), list(sys.path)
+        self._log_handlers, self._loggers = list(logging.root.handlers), dict(logging.root.manager.loggerDict)
 
     def print_to(self, stdout: RankLines, stderr: RankLines) -> None:
         """Have output of its own."""
@@ -60,6 +63,8 @@ class Globals:
         """Keep what is in force."""
         self._modules = {name: sys.modules[name] for name in self._imports.names if name in sys.modules}
         self._arguments, self._path = sys.argv, sys.path
+        self._log_handlers, self._log_level = logging.root.handlers, logging.root.level
+        self._loggers = logging.root.manager.loggerDict
         self._stdout, self._stderr = sys.stdout, sys.stderr
         with torch._C.DisableTorchFunction():
             self._torch_random = torch.get_rng_state()
@@ -75,6 +80,8 @@ class Globals:
             sys.modules.pop(name, None)
         sys.modules.update(self._modules)
         sys.argv, sys.path = self._arguments, self._path
+        logging.root.handlers, logging.root.manager.loggerDict = self._log_handlers, self._loggers
+        logging.root.setLevel(self._log_level)
         sys.stdout, sys.stderr = self._stdout, self._stderr
         with torch._C.DisableTorchFunction():
             torch.set_rng_state(self._torch_random)
@@ -88,7 +95,8 @@ class Host:
     """What one rank's process has that the others do not see.
 
     A node has `local_ranks` ranks and a device for each; `local_rank` is the index of the own one, LOCAL_RANK.
-    `meetings` counts the collectives that it has been in, by the number of their group.
+    `meetings` counts the collectives that it has been in, by the number of their group. `at_exit` is called, the last
+    one first, when the process ends without an error.
     """
 
     def __init__(self, device: Device, imports: Imports, *, ranks: int, ranks_per_node: int) -> None:
@@ -100,6 +108,7 @@ class Host:
         self.has_process_group = False
         self.has_heap = False
         self.meetings: Counter[int] = Counter()
+        self.at_exit: list[Callable[[], Any]] = []
         environment = Environment(os.environ)
         nodes = ranks // ranks_per_node
         master = LOOPBACK if nodes == 1 else FIRST_NODE
@@ -118,6 +127,18 @@ class Host:
         }
         self.globals = Globals(environment, imports)
         self.globals.separate()
+
+    def run(self, start: Callable[[int], None]) -> None:
+        """Run the process from its start to its end; an error leaves out `at_exit`, which would hide it in a hang."""
+        ended = None
+        try:
+            start(self.rank)
+        except SystemExit as status:
+            ended = status
+        while self.at_exit:
+            self.at_exit.pop()()
+        if ended is not None:
+            raise ended
 
     def check_device(self, builtin: str, index: int) -> None:
         """Raise RuntimeError unless `index` is the own device: one process, one device, and no more than a node has."""
