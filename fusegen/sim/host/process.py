@@ -81,7 +81,8 @@ class Globals:
         sys.modules.update(self._modules)
         sys.argv, sys.path = self._arguments, self._path
         logging.root.handlers, logging.root.manager.loggerDict = self._log_handlers, self._loggers
-        logging.root.setLevel(self._log_level)
+        if logging.root.level != self._log_level:
+            logging.root.setLevel(self._log_level)
         sys.stdout, sys.stderr = self._stdout, self._stderr
         with torch._C.DisableTorchFunction():
             torch.set_rng_state(self._torch_random)
