@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,16 @@ def test_the_examples_in_one_command() -> None:
 def test_an_example_on_more_ranks(name: str, ranks: str) -> None:
     found = kinds(simulated("--ranks", ranks, "--cores", "6", str(EXAMPLES / name)))
     assert sorted(set(found)) == FOUND[name]
+
+
+@pytest.mark.parametrize("name", ["relaunch.py", "single_buffer.py"])
+def test_a_slow_rank_shows_a_race_in_the_results(name: str) -> None:
+    words = ["--ranks", "2", "--cores", "8", "--schedule", "slow-rank", "--seed", "3", str(EXAMPLES / name)]
+    error, *races = simulated(*words)["findings"]
+    assert error["exception"] == "AssertionError"
+    assert {race["kind"] for race in races} == {"DataRace"}
+    assert f"at {name}:" in error["message"]
+    assert "torch.testing.assert_close(c, " in error["message"]
 
 
 @pytest.mark.parametrize(
@@ -262,6 +273,10 @@ def test_a_name_that_the_simulator_does_not_have(script: Path) -> None:
     script.write_text("import triton\ntriton.reinterpret\n")
     message = "script.py:2: triton.reinterpret: expected a builtin that the simulator supports"
     assert refused("simulate", "--ranks", "2", "script.py") == message
+
+
+def test_an_option_that_does_not_exist(script: Path) -> None:
+    assert re.search("No such option:? '?--rank", refused("simulate", "--rank", "2", "script.py"))
 
 
 @pytest.mark.parametrize(
