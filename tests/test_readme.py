@@ -164,6 +164,18 @@ def test_the_runs_that_are_shown() -> None:
     assert_shown(shown, current, lambda text: MEASURED.sub("", squeezed(text)))
 
 
+def test_the_script_that_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    (words,) = re.findall(r"^    fusegen (simulate .*docs/examples.*)$", README.read_text(), re.MULTILINE)
+    result = fusegen_(*words.split())
+    assert result.exit_code == 1
+    section = README.read_text().partition("## Your own kernels\n")[2]
+    shown = section.partition("(wrapped here):\n\n")[2].partition("\nThe comparison")[0]
+    lines = [line.rstrip() for line in result.stdout.splitlines()]
+    current = "".join(wrapped(line) if "DataRace" in line else f"    {line}".rstrip() + "\n" for line in lines)
+    assert_shown(shown, current, lambda text: MEASURED.sub("", squeezed(text)))
+
+
 def aligned(lines: list[str]) -> list[str]:
     """Rows of several tables as one, two spaces between their columns."""
     table = [re.split(r"  +", line.strip()) for line in lines]

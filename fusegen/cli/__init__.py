@@ -13,6 +13,7 @@ from fusegen.cli.diagnose import diagnose
 from fusegen.cli.explain import explain
 from fusegen.cli.generated import check, render
 from fusegen.cli.run import run
+from fusegen.cli.simulate import simulate
 from fusegen.cli.verify import verify
 from fusegen.cli.workspace import doctor, list_specs, new, schema
 
@@ -29,9 +30,10 @@ def cli() -> None:
     """
 
 
-COMMANDS = (list_specs, new, schema, doctor, explain, render, check, run, verify, compile_command, diagnose)
+PROJECT_COMMANDS = (list_specs, new, schema, doctor, explain, render, check)
+KERNEL_COMMANDS = (run, verify, simulate, compile_command, diagnose)
 
-for _command in COMMANDS:
+for _command in (*PROJECT_COMMANDS, *KERNEL_COMMANDS):
     cli.add_command(_command)
 
 

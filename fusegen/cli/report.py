@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fusegen.cli.values import Outcome
     from fusegen.doctor import Diagnosis
     from fusegen.project import Project
-    from fusegen.sim import RunResult
+    from fusegen.sim.order.proof import Proof
     from fusegen.spec import LoadedSpec
     from fusegen.verify.verdicts import ConditionVerdict, Explored, Failure, SubjectVerdict
 
@@ -115,7 +115,7 @@ def print_outcomes(outcomes: Sequence[Outcome]) -> None:
             f"{result.steps:,}",
             f"{result.tiles:,}",
             f"{result.wall_s:.2f}",
-            _verdict(result) if result.ok else _trouble(len(result.findings)),
+            verdict_of(result.proof) if result.ok else counted(len(result.findings)),
         )
     out.print(rows)
     for outcome in outcomes:
@@ -128,12 +128,13 @@ def print_outcomes(outcomes: Sequence[Outcome]) -> None:
             out.print(f"\n{escape(outcome.name)}: {escape(str(outcome.result.proof))}", soft_wrap=True)
 
 
-def _verdict(result: RunResult) -> str:
+def verdict_of(proof: Proof | None) -> str:
     """A run without findings, and whether it speaks for all schedules."""
-    return "[green]ok, proved[/]" if result.proof is not None and result.proof.proved else "[green]ok[/]"
+    return "[green]ok, proved[/]" if proof is not None and proof.proved else "[green]ok[/]"
 
 
-def _trouble(findings: int) -> str:
+def counted(findings: int) -> str:
+    """How many findings a run has; none where only its values are wrong."""
     if not findings:
         return "[red]wrong values[/]"
     return f"[red]{findings} finding{'s' if findings > 1 else ''}[/]"

@@ -1,8 +1,9 @@
-"""The simulator: runs generated modules, host and device code, with many ranks and cores on a CPU.
+"""The simulator: runs generated modules and scripts, host and device code, with many ranks and cores on a CPU.
 
 result = run_module(Path("generated/x.py"), ranks=2, cores=40, shape={"S": 2045, "H": 12, "D": 128})
 
 run       -> self_check (what a generated module is), program (machine set-up), verdict
+script    -> program: `simulate_script` runs any script
 stand_ins -> host (triton, torch_npu, torch.distributed, shmem, time) and language (tl, dl, libshmem_device)
 language  -> flags (what the cores of an AI core tell each other), values (affine, tiles, integers), memory, signals,
              store_buffers (stores that show late), engines (and nodes), udma (its rules)

@@ -97,7 +97,12 @@ class Sleep:
     until: float
 
 
-Wait = SlotWait | BarrierWait | FlagWait | TileWait | StreamWait | CollectiveWait | Sleep
+@dataclass(frozen=True, slots=True)
+class LaunchLimitReached:
+    """A host that has launched as many kernels as the run may have: it never goes on."""
+
+
+Wait = SlotWait | BarrierWait | FlagWait | TileWait | StreamWait | CollectiveWait | Sleep | LaunchLimitReached
 
 
 class Actor:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from fusegen.errors import FusegenError
 
 
@@ -18,6 +21,15 @@ class Unsupported(FusegenError):
     def __init__(self, name: str, advice: str = "") -> None:
         super().__init__(f"{name}: expected a builtin that the simulator supports{f' ({advice})' if advice else ''}")
         self.name = name
+
+
+def unsupported(name: str) -> Callable[..., Any]:
+    """A function that raises Unsupported for `name`."""
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise Unsupported(name)
+
+    return refuse
 
 
 class Unsplittable(Unsupported):

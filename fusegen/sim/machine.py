@@ -24,7 +24,7 @@ from typing import Final, Literal
 from greenlet import GreenletExit, getcurrent, greenlet
 
 from fusegen.errors import FusegenError
-from fusegen.sim.actors import Actor, Sleep, Wait
+from fusegen.sim.actors import Actor, LaunchLimitReached, Sleep, Wait
 from fusegen.sim.errors import Unsplittable, Unsupported
 from fusegen.sim.events import CodeLine, EventPort
 from fusegen.sim.findings import Finding, Found, KernelError, Location, StepLimit
@@ -242,8 +242,9 @@ class Machine:
                 actor.greenlet.throw(GreenletExit)
 
     def blocked(self) -> list[Actor]:
-        """Actors that wait for something other than time, in the order in which they were created."""
-        return [actor for actor in self.actors if actor.waiting is not None and not isinstance(actor.waiting, Sleep)]
+        """Actors that wait for something that can happen, other than time, in the order in which they were created."""
+        others = (Sleep, LaunchLimitReached)
+        return [actor for actor in self.actors if actor.waiting is not None and not isinstance(actor.waiting, others)]
 
     def report(self, finding: Finding, *, trace: TracebackType | None = None) -> None:
         """Keep the first finding; the run ends when the current actor does."""

@@ -5,6 +5,7 @@ What the hosts run is a `HostProgram`: the self-check of a generated module, or 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +17,7 @@ from fusegen.sim.errors import SimulationError
 from fusegen.sim.events import Observer
 from fusegen.sim.findings import ActorName, Deadlock, Finding, StepLimit
 from fusegen.sim.heap import SymmetricHeap
+from fusegen.sim.host.output import RankLines
 from fusegen.sim.host.process import Hosts
 from fusegen.sim.host.programs import MakePrograms, TextPrograms
 from fusegen.sim.language.device import DeviceLanguage
@@ -68,7 +70,8 @@ class Outcome:
     """The end of a run: whether every process came to its end, findings, scheduling points, and stores of tiles.
 
     `dumps` are those of the ranks that have one, when programs hang. `proof` is None when the order of the run was not
-    checked.
+    checked. `launches` is the largest number of kernels that a rank has launched, and `stopped` tells that ranks
+    wanted more of them than the launch limit.
     """
 
     finished: bool
@@ -77,6 +80,8 @@ class Outcome:
     tiles: int
     dumps: tuple[dict[str, Any], ...] = ()
     proof: Proof | None = None
+    launches: int = 0
+    stopped: bool = False
 
 
 def run_program(
@@ -93,12 +98,16 @@ def run_program(
     observers: Sequence[Observer] = (),
     races: bool = False,
     programs: MakePrograms = TextPrograms,
+    launch_limit: int | None = None,
+    show_ranks: bool = False,
 ) -> Outcome:
     """Run a program on `ranks` ranks of `cores` cores each, counted in `core_unit`; what is wrong with it is a finding.
 
     `target` is the device of every rank, by default one that has the engines that the program initialises. A node has
     `ranks_per_node` ranks, by default all of them. `races` asks for the check of order: whether accesses race, and
     whether the run proves all schedules. `programs` makes what the cores execute, by default the text of the kernels.
+    Hosts that have launched `launch_limit` kernels stop at the next launch. `show_ranks` writes the rank before every
+    line that the program prints.
 
     Raises SimulationError for an impossible machine, and whatever FusegenError the program meets, such as Unsupported.
     """
@@ -111,19 +120,29 @@ def run_program(
         raise SimulationError(
             f"ranks_per_node: expected a divisor of {ranks}, the number of ranks, got {ranks_per_node}"
         )
-    machine = Machine(schedule, step_limit=step_limit, is_source=program.is_source)
+    if launch_limit is not None and launch_limit < 1:
+        raise SimulationError(f"launch_limit: expected at least 1, got {launch_limit}")
+    machine = Machine(
+        schedule,
+        step_limit=step_limit,
+        is_source=lambda file: program.is_source(file) or file in hosts.imports.files,
+    )
     machine.events.observers.extend(observers)
     order = None
     if races:
         order = OrderChecker(lambda line: machine.location(*line), lambda: program.slot_names, machine.events.shared)
         machine.events.observers.append(order.observe)
     count = CoreCount(cores, core_unit)
-    hosts = Hosts(machine, ranks=ranks, cores=count, ranks_per_node=ranks_per_node)
+    hosts = Hosts(machine, ranks=ranks, cores=count, ranks_per_node=ranks_per_node, launch_limit=launch_limit)
+    outputs = [RankLines(stream, rank=lambda: machine.current.name.rank) for stream in (sys.stdout, sys.stderr)]
+    if show_ranks:
+        for host in hosts.hosts:
+            host.globals.print_to(stdout=outputs[0], stderr=outputs[1])
     heap = SymmetricHeap(ranks=ranks, links=Links(ranks_per_node=ranks_per_node, device=target))
     language = DeviceLanguage(machine, heap, on_tiles=progress, late_stores=schedule.late_stores)
     with installed(machine, hosts, heap, language, count, programs):
-        for rank in range(ranks):
-            machine.spawn(Actor(ActorName(rank=rank, kind="host")), partial(program.start, rank))
+        for host in hosts.hosts:
+            machine.spawn(Actor(ActorName(rank=host.rank, kind="host")), partial(host.run, program.start))
         try:
             machine.run()
             end = verdict(machine, hosts, language.signals, language.barrier, program.slot_names)
@@ -132,6 +151,8 @@ def run_program(
             dumps = _dumps(program, machine, hosts) if any(isinstance(each, HANGS) for each in end) else ()
         finally:
             machine.close()
+            for output in outputs:
+                output.finish()
     findings = end
     if not end:
         slots = [program.slot_names.layout_fault(*entry) for entry in language.signals.notified.items()]
@@ -141,7 +162,16 @@ def run_program(
     if order is not None:
         findings = (*findings, *order.findings)
         proof = order.proof(is_clean=not findings)
-    return Outcome(not end, findings, steps=machine.steps, tiles=language.tiles, dumps=dumps, proof=proof)
+    return Outcome(
+        not end,
+        findings,
+        steps=machine.steps,
+        tiles=language.tiles,
+        dumps=dumps,
+        proof=proof,
+        launches=max(host.device.launched for host in hosts.hosts),
+        stopped=bool(hosts.stopped),
+    )
 
 
 def _dumps(program: HostProgram, machine: Machine, hosts: Hosts) -> tuple[dict[str, Any], ...]:

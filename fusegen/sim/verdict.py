@@ -6,6 +6,7 @@ import traceback
 from pathlib import Path
 from typing import Final
 
+from fusegen.sim.actors import Actor
 from fusegen.sim.diagnosis import diagnose, missing_reset, waits_of
 from fusegen.sim.findings import Finding, HostError, LeakedCollective, Location, StepLimit
 from fusegen.sim.host.process import Hosts
@@ -36,6 +37,8 @@ def verdict(
     blocked = machine.blocked()
     if causes:
         return _host_errors(machine, causes)
+    if hosts.stopped and not any(_hangs_by_itself(actor, hosts) for actor in blocked):
+        return ()
     if any(not actor.is_host for actor in blocked) or (blocked and not machine.failures):
         scene = Scene(machine, hosts, signals, barrier, names)
         deadlock = diagnose(scene)
@@ -47,6 +50,14 @@ def verdict(
         message = f"a host still polls after {STALL_SECONDS:.0f} s of virtual time in which nothing happened"
         return (StepLimit(message),)
     return ()
+
+
+def _hangs_by_itself(actor: Actor, hosts: Hosts) -> bool:
+    """A program hangs in a launch that the hosts which have reached the launch limit have made, too."""
+    if actor.kernel is None:
+        return False
+    name, number = actor.kernel.key
+    return all(host.device.launches[name] >= number for host in hosts.stopped)
 
 
 def _host_errors(machine: Machine, failures: list[HostFailure]) -> tuple[HostError, ...]:
@@ -69,7 +80,9 @@ def _host_error(machine: Machine, failures: list[HostFailure], waiting: list[str
     location = machine.location_of_trace(first.error.__traceback__)
     at = f" at {location}" if location else ""
     left = f"; meanwhile {'; '.join(waiting)}" if waiting else ""
-    what = f"exited with status {text}{at}" if name == "SystemExit" else f"raised {name}{at}: {_texts(failures)}"
+    said = _texts(failures)
+    raised = f"raised {name}{at}: {said}" if said else f"raised {name}{at}"
+    what = f"exited with status {text}{at}" if name == "SystemExit" else raised
     frames = [
         frame
         for frame in traceback.extract_tb(first.error.__traceback__)

@@ -8,8 +8,8 @@ import torch
 
 from fusegen.sim.engines import OpEngineType
 from fusegen.sim.heap import SymmetricHeap
-from fusegen.sim.host.collectives import Rendezvous
 from fusegen.sim.host.process import FIRST_NODE, Hosts
+from fusegen.sim.host.rendezvous import Rendezvous
 from fusegen.sim.host.tensors import on_device
 
 INVALID_PARAMETER = -2

@@ -13,6 +13,7 @@ from typing import Any, Final
 import torch
 from torch.overrides import TorchFunctionMode
 
+from fusegen.sim.errors import Unsupported
 from fusegen.sim.host.memories import Memories
 from fusegen.sim.host.process import Hosts
 from fusegen.sim.memory import Memory
@@ -34,6 +35,9 @@ _METHODS: Final = (
 METADATA: Final = frozenset(
     [getattr(torch.Tensor, name).__get__ for name in _PROPERTIES] + [getattr(torch.Tensor, name) for name in _METHODS]
 )
+_TO_NUMPY: Final = (torch.Tensor.numpy, torch.Tensor.__array__)
+_SET_DATA: Final = torch.Tensor.data.__set__  # type: ignore[attr-defined]
+_PARSE_TO: Final = torch._C._nn._parse_to
 _DEVICE_PROPERTY: Final = torch.Tensor.device.__get__
 
 
@@ -47,6 +51,18 @@ class NpuDevice(str):
     @property
     def index(self) -> int:  # type: ignore[override]
         return int(self.partition(":")[2] or 0)
+
+    def __enter__(self) -> None:
+        raise Unsupported("torch.device as a context manager")
+
+    def __exit__(self, *_: Any) -> None: ...
+
+
+class Generator(torch.Generator):
+    """torch.Generator; one on the device gives the numbers that one in host memory gives here."""
+
+    def __new__(cls, device: Any = "cpu") -> Generator:
+        return super().__new__(cls, device=_on_cpu(device))  # type: ignore[call-arg]
 
 
 def is_on_device(tensor: torch.Tensor) -> bool:
@@ -79,12 +95,19 @@ class NpuMode(TorchFunctionMode):
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
+        if type(kwargs.get("device")) is int:  # the index of the accelerator
+            kwargs["device"] = NpuDevice(f"npu:{kwargs['device']}")
         if function in METADATA:
             if function == _DEVICE_PROPERTY and is_on_device(args[0]):
                 return NpuDevice(f"npu:{self._hosts.current.local_rank}")
             return function(*args, **kwargs)
         if function is torch.device:
             return _device(*args, **kwargs)
+        if function is torch.Tensor.pin_memory:
+            return args[0]
+        if function in _TO_NUMPY and is_on_device(args[0]) and not kwargs.get("force"):
+            place = f"npu:{self._hosts.current.local_rank}"
+            raise TypeError(f"can't convert {place} device type tensor to numpy: expected a tensor after Tensor.cpu()")
         operands = (*args, *kwargs.values())
         for operand in operands:
             if _names_npu(operand) and ":" in operand:
@@ -95,10 +118,15 @@ class NpuMode(TorchFunctionMode):
                 self._hosts.current.follow()
         result_on_device = _result_is_on_device(function, operands, was_on_device)
         on_cpu = {name: _on_cpu(value) for name, value in kwargs.items()}
+        if function is _PARSE_TO and result_on_device:  # Module.to asks where its parameters shall be
+            named = next(operand for operand in operands if _names_npu(operand))
+            return (NpuDevice(named), *function(*map(_on_cpu, args), **on_cpu)[1:])
         if function in (torch.Tensor.cpu, torch.Tensor.to) and result_on_device != was_on_device:
             function, on_cpu["copy"] = torch.Tensor.to, True
             args = args if len(operands) > 1 else (*args, "cpu")
         result = function(*map(_on_cpu, args), **on_cpu)
+        if function == _SET_DATA:
+            args[0]._is_on_npu = is_on_device(args[1])
         if result_on_device:
             for tensor in _tensors((result,)):
                 if not any(tensor is operand for operand in args):  # an operation in place moves nothing

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any, Final
 
 import torch
@@ -14,6 +15,9 @@ from fusegen.sim.machine import OPERATION_SECONDS, Machine
 
 QUERY_SECONDS: Final = 1e-2
 """Virtual time that an unsuccessful query takes, so that a host that polls without sleeping gets on."""
+
+TIMED_CALLS: Final = 2
+"""How often do_bench calls what it times."""
 
 
 class Npu:
@@ -28,15 +32,20 @@ class Npu:
         return {
             "Event": lambda *_, **__: Event(self._machine, self._hosts),
             "Stream": lambda *_, **__: Stream(self._machine, self._hosts, DeviceStream()),
+            "config": SimpleNamespace(),
             "current_device": lambda: self._hosts.current.local_rank,
             "current_stream": lambda *_: Stream(self._machine, self._hosts, self._hosts.current.stream),
             "default_stream": lambda *_: Stream(self._machine, self._hosts, self._hosts.current.device.default_stream),
+            "device": self.device,
             "device_count": lambda: self._hosts.current.local_ranks,
             "empty_cache": lambda: None,
             "get_device_name": lambda *_: "Ascend NPU (simulated)",
+            "init": lambda: None,
             "is_available": lambda: True,
+            "is_initialized": lambda: True,
             "manual_seed": torch.manual_seed,
             "manual_seed_all": torch.manual_seed,
+            "set_compile_mode": lambda **_: None,
             "set_device": self.set_device,
             "set_stream": self.set_stream,
             "stream": self.stream,
@@ -45,7 +54,14 @@ class Npu:
 
     def set_device(self, device: int | str) -> None:
         """Accepts the device of this rank only, its LOCAL_RANK: one process, one device. RuntimeError for others."""
-        self._hosts.current.check_device("torch.npu.set_device", int(str(device).rpartition(":")[2]))
+        index = str(device).removeprefix("npu").removeprefix(":") or "0"
+        self._hosts.current.check_device("torch.npu.set_device", int(index))
+
+    @contextmanager
+    def device(self, device: int | str) -> Iterator[None]:
+        """torch.npu.device: make a device the current one, which the device of this rank is already."""
+        self.set_device(device)
+        yield
 
     def set_stream(self, stream: Stream) -> None:
         """Make a stream the current one."""
@@ -68,6 +84,30 @@ class Npu:
         device = self._hosts.current.device
         for stream in device.streams():
             device.drain(stream)
+
+
+def do_bench(npu: Npu, machine: Machine, hosts: Hosts) -> Callable[..., Any]:
+    """triton.testing.do_bench of a machine: virtual milliseconds, which say nothing about the speed of the device.
+
+    It calls the function once to warm up and then TIMED_CALLS times; the device does so for `warmup` and `rep`
+    milliseconds.
+    """
+
+    def timed(
+        function: Callable[[], Any], warmup: int = 25, rep: int = 100, quantiles: list[float] | None = None, **_: Any
+    ) -> Any:
+        function()
+        npu.synchronize()
+        start, end = Event(machine, hosts), Event(machine, hosts)
+        start.record()
+        for _call in range(TIMED_CALLS):
+            function()
+        end.record()
+        npu.synchronize()
+        each = start.elapsed_time(end) / TIMED_CALLS
+        return [each] * len(quantiles) if quantiles else each
+
+    return timed
 
 
 class Stream:

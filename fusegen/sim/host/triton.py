@@ -17,12 +17,33 @@ from fusegen.sim.host.memories import Memories
 from fusegen.sim.host.process import Hosts
 from fusegen.sim.host.programs import KernelProgram, Programs
 from fusegen.sim.host.tensors import is_on_device
+from fusegen.sim.host.tuning import Config, GridLaunch, autotune, heuristics
 from fusegen.sim.integers import scalar
 from fusegen.sim.memory import Pointer
 from fusegen.sim.tiles import Tile
 
 COMPILER_OPTIONS: Final = frozenset(
-    {"debug", "enable_auto_bind_sub_block", "multibuffer", "num_ctas", "num_stages", "num_warps"}
+    {
+        "debug",
+        "enable_auto_bind_sub_block",
+        "enable_fp_fusion",
+        "enable_hivm_auto_cv_balance",
+        "enable_linearize",
+        "enable_nd2nz_on_vector",
+        "enable_select_analysis",
+        "limit_auto_multi_buffer_of_local_buffer",
+        "limit_auto_multi_buffer_only_for_local_buffer",
+        "multibuffer",
+        "num_ctas",
+        "num_stages",
+        "num_warps",
+        "optimize_epilogue",
+        "set_workspace_multibuffer",
+        "sync_solver",
+        "tile_mix_cube_loop",
+        "tile_mix_vector_loop",
+        "unit_flag",
+    }
 )
 """Launch options that guide the compiler and change no result."""
 
@@ -37,9 +58,16 @@ class Triton:
 
     def table(self) -> dict[str, Any]:
         """triton, without its submodules."""
-        return {"cdiv": cdiv, "jit": self.jit, "next_power_of_2": next_power_of_2}
+        return {
+            "Config": Config,
+            "autotune": autotune,
+            "cdiv": cdiv,
+            "heuristics": heuristics,
+            "jit": self.jit,
+            "next_power_of_2": next_power_of_2,
+        }
 
-    def jit(self, function: FunctionType | None = None, **_: Any) -> Any:
+    def jit(self, function: Any = None, **_: Any) -> Any:
         """@triton.jit, with or without options."""
         if function is None:
             return self.jit
@@ -68,7 +96,7 @@ class Triton:
             return Pointer(memory, element, int(tensor.storage_offset()), name)
 
 
-class JITFunction:
+class JITFunction(GridLaunch):
     """A kernel: `kernel[grid](...)` launches it on the current stream, `kernel(...)` inside a kernel calls it."""
 
     def __init__(self, function: FunctionType, triton: Triton) -> None:
@@ -92,10 +120,12 @@ class JITFunction:
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         return self._helper(*arguments, **keywords)
 
-    def __getitem__(self, grid: Any) -> Callable[..., None]:
-        return lambda *arguments, **keywords: self._launch(grid, arguments, keywords)
+    @cached_property
+    def arg_names(self) -> list[str]:
+        return list(self._signature.parameters)
 
-    def _launch(self, grid: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
+    def launch(self, grid: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
+        """Enqueue the kernel on the current stream."""
         parameters = self._signature.parameters
         options = {
             name: value for name, value in keywords.items() if name in parameters or name not in COMPILER_OPTIONS
@@ -109,6 +139,7 @@ class JITFunction:
         axes = grid(dict(bound.arguments)) if callable(grid) else grid
         axes = tuple(axes) if isinstance(axes, list | tuple) else (axes,)
         program = self._program
+        self._triton.hosts.check_launch()
         host = self._triton.hosts.current
         body = partial(program.run, *values)
         host.device.launch(self.__name__, axes, body, host.stream, actors_per_program=program.actors)
@@ -131,7 +162,7 @@ def next_power_of_2(value: int) -> int:
 
 
 class NPUUtils:
-    """triton.backends.ascend.driver.NPUUtils: core counts of the device."""
+    """triton.backends.ascend.driver.NPUUtils, and triton.runtime.driver.active.utils: core counts of the device."""
 
     vector_cores: int
     ai_cores: int
@@ -141,6 +172,10 @@ class NPUUtils:
 
     def get_aicore_num(self) -> int:
         return self.ai_cores
+
+    def get_device_properties(self, device: Any) -> dict[str, int]:
+        """Cores by the names that the driver has for them."""
+        return {"num_aicore": self.ai_cores, "num_vectorcore": self.vector_cores}
 
 
 def npu_utils(*, vector_cores: int, ai_cores: int) -> type[NPUUtils]:
