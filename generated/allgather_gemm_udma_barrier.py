@@ -306,6 +306,8 @@ def _with_dense_rows(tensor: torch.Tensor) -> torch.Tensor:
 
 def _oriented(matrix: torch.Tensor) -> tuple[torch.Tensor, bool]:
     """A matrix with dense rows or dense columns, copied if it has neither, and whether it is the columns."""
+    if matrix.shape[-1] <= 1:  # whatever stride a single column has, the kernel is the one for dense rows
+        return matrix.as_strided(matrix.shape, (matrix.stride(0), 1)), False
     turned = not _has_dense_rows(matrix) and matrix.stride(-2) == 1
     return matrix if turned else _with_dense_rows(matrix), turned
 

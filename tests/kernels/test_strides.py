@@ -56,3 +56,13 @@ def test_expanded_columns_of_a_and_rows_of_b(tmp_path: Path, pattern: str) -> No
     expanded = "a, b = a[:, :1].expand(a.shape), b[:1].expand(b.shape)\n            runs.append("
     text = edited(module(pattern, condition, "signal", dtype="float32"), ("runs.append(", expanded))
     assert_clean(run(tmp_path, text, pattern, condition), exact=False)
+
+
+@pytest.mark.parametrize("shape", [(33, 17, 1), (33, 1, 18), (1, 1, 1)], ids=str)
+@pytest.mark.parametrize("pattern", ["gemm_reduce_scatter", "gemm_allreduce"])
+def test_a_single_column_is_launched_as_dense_rows(tmp_path: Path, pattern: str, shape: tuple[int, ...]) -> None:
+    """Another stride would be another kernel, which nobody has compiled."""
+    condition = Condition(2, 3, shape, launches=3)
+    check = "assert (a_turned or a.stride(-1) == 1) and (b_turned or b.stride(-1) == 1)\n    workspace.launches += 1"
+    text = edited(module(pattern, condition, "signal"), ("workspace.launches += 1", check))
+    assert_clean(run(tmp_path, text, pattern, condition), exact=False)
