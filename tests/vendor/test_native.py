@@ -74,7 +74,7 @@ def test_the_smallest_input(name: str) -> None:
     assert run_natively(generated(name), [Trial(4, *point[1:])]).findings == ()
 
 
-def test_a_matrix_of_one_column_may_have_any_strides() -> None:
+def test_a_matrix_of_one_column_needs_no_variant_of_its_own() -> None:
     subject = generated("gemm_allreduce_mte_barrier", variants=4)
     assert [len(each) for each in subject.entry.variants] == [4] * 4
     assert run_natively(subject, [Trial(2, 1, {"M": 1, "N": 1, "K": 1}, 3)]).findings == ()

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 from signal import Signals
@@ -17,7 +17,6 @@ from typing import Any, Final
 
 from fusegen.errors import UsageError
 from fusegen.vendor.compilation import Subject, bridge_subject
-from fusegen.vendor.entry import KernelEntry
 from fusegen.vendor.findings import Finding
 from fusegen.vendor.native.build import build_library, find_gcc
 from fusegen.vendor.tools import Toolchain, ToolFailed, find_toolchain
@@ -144,8 +143,6 @@ def run_natively(subject: Subject, trials: Sequence[Trial], *, seconds: float = 
     """
     tools = find_toolchain()
     find_gcc()
-    if any(1 in trial.shape.values() for trial in trials):
-        subject = replace(subject, entry=_with_any_strides(subject.entry))
     started = time.perf_counter()
     with TemporaryDirectory(prefix="fusegen-") as name:
         folder = Path(name)
@@ -153,13 +150,6 @@ def run_natively(subject: Subject, trials: Sequence[Trial], *, seconds: float = 
         built = time.perf_counter()
         runs = () if findings else tuple(_run(subject, libraries, trials, seconds, folder))
     return NativeVerdict(findings, runs, built - started, time.perf_counter() - built)
-
-
-def _with_any_strides(entry: KernelEntry) -> KernelEntry:
-    """With variants whose strides are no constants: a matrix of one row or column may lie anyhow."""
-    flags = [{name: value for name, value in each.items() if isinstance(value, bool)} for each in entry.variants]
-    general = [each for each in flags if each not in entry.variants]
-    return entry.model_copy(update={"variants": (*entry.variants, *general)})
 
 
 def _built(subject: Subject, folder: Path, tools: Toolchain) -> tuple[list[dict[str, Any]], tuple[Finding, ...]]:
