@@ -16,6 +16,7 @@ import fusegen.sim
 from fusegen import doctor
 from fusegen.cli.run import _tiles
 from fusegen.cli.values import Size
+from fusegen.sim.cost import UNITS, Core, Cost, Work
 from fusegen.sim.order.proof import Proof
 from tests.commands import fusegen_, refused
 from tests.plan.plans import plan_from
@@ -48,6 +49,7 @@ class FakeResult:
     wall_s: float = 0.25
     proof: Proof | None = None
     dumps: tuple[dict[str, Any], ...] = ()
+    cost: Cost | None = None
 
 
 class Machine:
@@ -89,6 +91,7 @@ def test_run_takes_what_is_left_out_from_the_first_verification_point(machine: M
         "steps": 1234,
         "tiles": 56,
         "wall_s": 0.25,
+        "cost": None,
     }
     (call,) = machine.calls
     assert (call["seed"], call["schedule"], call["progress"], call["races"]) == (0, "round-robin", None, True)
@@ -115,6 +118,16 @@ def test_run_says_whether_it_proves_every_schedule(
 def test_run_without_the_check_of_races(machine: Machine) -> None:
     assert fusegen_("run", "starting", "--no-races").exit_code == 0
     assert machine.calls[0]["races"] is False
+
+
+def test_run_counts_the_cost_for_json_only(machine: Machine) -> None:
+    machine.result = FakeResult(cost=Cost({Core(1, 3, "AIV", None): Work(steps=5, waits=2)}))
+    document = json.loads(fusegen_("run", "starting", "--json").stdout)["cost"]
+    assert [document[key]["steps"] for key in ("total", "units")] == [5, UNITS["steps"]]
+    (core,) = document["by_core"]
+    assert (core["rank"], core["core"], core["kind"], core["signals"]) == (1, 3, "AIV", {"notifies": 0, "waits": 2})
+    fusegen_("run", "starting")
+    assert [call["cost"] for call in machine.calls] == [True, False]
 
 
 def test_run_options(machine: Machine) -> None:

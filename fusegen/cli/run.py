@@ -116,6 +116,7 @@ def run(
         "ranks_per_node": ranks_per_node,
         "races": races,
         "dump_dir": dump_dir,
+        "cost": as_json,
     }
     if replay_file is not None:
         _refuse_others(context)

@@ -40,7 +40,10 @@ class Outcome:
     dumps: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The outcome as plain data. The error is null when no output could be compared, the proof when not checked."""
+        """The outcome as plain data.
+
+        The error is null when no output could be compared, the proof when not checked, the cost when not counted.
+        """
         error, proof = self.result.max_abs_err, self.result.proof
         return {
             "spec": self.name,
@@ -57,6 +60,7 @@ class Outcome:
             "steps": self.result.steps,
             "tiles": self.result.tiles,
             "wall_s": self.result.wall_s,
+            "cost": None if self.result.cost is None else self.result.cost.to_json(),
         }
 
 

@@ -7,7 +7,8 @@ script    -> program: `simulate_script` runs any script
 stand_ins -> host (triton, torch_npu, torch.distributed, shmem, time) and language (tl, dl, libshmem_device)
 language  -> flags (what the cores of an AI core tell each other), values (affine, tiles, integers), memory, signals,
              store_buffers (stores that show late), engines (and nodes), udma (its rules)
-split     -> a mix kernel's text for the AIC and for the AIVs; observers: timing (virtual time), order (races, proof)
+split     -> a mix kernel's text for the AIC and for the AIVs
+observers -> timing (virtual time), cost, order (races, proof)
 machine   -> actors, schedule, events; device (cores, streams); findings, diagnosis
 explore   -> run, again and again: every order in which the actors can synchronise
 

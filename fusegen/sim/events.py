@@ -125,11 +125,12 @@ class BarrierPassed(Happening):
 
 @dataclass(frozen=True, slots=True)
 class Multiplied(Happening):
-    """tl.dot of a tile [rows, depth] by one [depth, columns]."""
+    """tl.dot of a tile [rows, depth] by one [depth, columns], whose elements are of `operand_bytes` bytes."""
 
     rows: int
     columns: int
     depth: int
+    operand_bytes: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fusegen.sim.cost import Cost, CostCounter
 from fusegen.sim.errors import SimulationError
 from fusegen.sim.events import Observer
 from fusegen.sim.findings import Finding
@@ -31,7 +32,8 @@ class RunResult:
     scheduling points, `tiles` stores of tiles, `wall_s` real seconds of the whole call. `schedule` is what `Replay`
     takes, with `late_stores`, when the run was asked to record it, and `proof` says whether the run speaks for all
     schedules, when it was asked to check races. `dumps` are what the module's `dump` writes for each rank when programs
-    wait and none can go on, or the run does not end: what a watchdog would write on devices.
+    wait and none can go on, or the run does not end: what a watchdog would write on devices. `cost` counts the work of
+    each core, when the run was asked to.
     """
 
     ok: bool
@@ -45,6 +47,7 @@ class RunResult:
     proof: Proof | None = None
     late_stores: bool = False
     dumps: tuple[dict[str, Any], ...] = ()
+    cost: Cost | None = None
 
 
 def run_module(
@@ -65,6 +68,7 @@ def run_module(
     progress: Callable[[int], None] | None = None,
     observers: Sequence[Observer] = (),
     races: bool = False,
+    cost: bool = False,
     programs: MakePrograms = TextPrograms,
 ) -> RunResult:
     """Run the self-check of the module at `path`, host and device code, on `ranks` ranks of `cores` cores each.
@@ -77,7 +81,7 @@ def run_module(
     by default all of them. `record` asks for the schedule in the result. Dumps of a run that hangs go to `dump_dir`,
     or to a temporary folder. `progress` is told the number of tiles stored, now and then; `observers` receive every
     event. `races` checks that all accesses are ordered, and whether the run proves all schedules (docs/proof.md).
-    `programs` makes what the cores execute, by default the text of the kernels.
+    `cost` counts the work of each core. `programs` makes what the cores execute, by default the text of the kernels.
 
     Raises SimulationError for arguments that the module cannot be run with, UsageError for an unknown target, and
     Unsupported, by name, for a builtin that the simulator does not know. Everything that is wrong with the module is a
@@ -92,6 +96,7 @@ def run_module(
     else:
         strategy = schedule
     recorder = Recorded(strategy) if record else None
+    counter = CostCounter() if cost else None
     with ExitStack() as stack:
         folder = dump_dir or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fusegen-")))
         check = SelfCheck(path, shape=dict(shape), ranks=ranks, launches=launches, seed=seed, dump_dir=folder)
@@ -105,7 +110,7 @@ def run_module(
             ranks_per_node=ranks_per_node,
             step_limit=step_limit,
             progress=progress,
-            observers=observers,
+            observers=(*observers, counter.observe) if counter else observers,
             races=races,
             programs=programs,
         )
@@ -123,4 +128,5 @@ def run_module(
         proof=outcome.proof,
         late_stores=strategy.late_stores,
         dumps=outcome.dumps,
+        cost=counter.cost() if counter else None,
     )

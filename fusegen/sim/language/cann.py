@@ -49,7 +49,7 @@ class MixLanguage:
         result = dot(a, b, acc, out_dtype)
         if self._events.observers:
             rows, columns = result.shape
-            self._events.tell(Multiplied(*self._events.here(), rows, columns, a.shape[1]))
+            self._events.tell(Multiplied(*self._events.here(), rows, columns, a.shape[1], a.dtype.itemsize))
         return result
 
     def barrier_all(self) -> None:
