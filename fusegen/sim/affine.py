@@ -124,14 +124,14 @@ class Affine:
                 values += (coef * np.arange(extent)).reshape([-1 if i == axis else 1 for i in range(len(self.shape))])
         return Tile(values.astype(self.dtype.numpy), self.dtype, is_index=True)
 
-    def to(self, dtype: DType, bitcast: bool = False) -> Affine | Tile:
+    def to(self, dtype: DType, fp_downcast_rounding: str | None = None, bitcast: bool = False) -> Affine | Tile:
         """Cast: int32 to int64 stays affine."""
         if dtype is self.dtype:
             return self
-        if dtype is dtypes.int64:
+        if dtype is dtypes.int64 and not bitcast:
             self.check()
             return Affine(self.base, self.coefs, self.shape, True)
-        tile: Tile = self.to_tile().to(dtype, bitcast)
+        tile: Tile = self.to_tile().to(dtype, fp_downcast_rounding, bitcast)
         return tile
 
     def broadcast_to(self, shape: Shape) -> Affine:
