@@ -200,6 +200,11 @@ def _is_constant(node: ast.expr, constants: set[str]) -> bool:
     return False
 
 
+def _is_identity(node: ast.expr) -> bool:
+    """`a is b` or `a is not b`, which is never a tile."""
+    return isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Is | ast.IsNot)
+
+
 class _Instrument(ast.NodeTransformer):
     """Replaces operators, casts and loops inside one function.
 
@@ -226,8 +231,9 @@ class _Instrument(ast.NodeTransformer):
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         if _is_constant(node, self._constants) or type(node.op) not in OPERATORS:
             return self._inside(node)
-        has_constant = self._is_given(node.left) or self._is_given(node.right)
-        name, _ = OPERATORS[type(node.op)] if has_constant else OF_VARIABLES.get(type(node.op), OPERATORS[type(node.op)])
+        name, _ = OPERATORS[type(node.op)]
+        if type(node.op) in OF_VARIABLES and not self._is_given(node.left) and not self._is_given(node.right):
+            name, _ = OF_VARIABLES[type(node.op)]
         return self._call(name, [self.visit(node.left), self.visit(node.right)], node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
@@ -239,11 +245,11 @@ class _Instrument(ast.NodeTransformer):
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         """`a and b`: _and(left, b) if _is_tile(left := a) else left and b."""
-        if all(isinstance(value, ast.Compare) and isinstance(value.ops[0], ast.Is | ast.IsNot) for value in node.values[:-1]):
+        if all(_is_identity(value) for value in node.values[:-1]):
             return self._inside(node)
-        operands = [self.visit(value) for value in node.values]
+        operands: list[ast.expr] = [self.visit(value) for value in node.values]
         helper = "_and" if isinstance(node.op, ast.And) else "_or"
-        result = operands[0]
+        result: ast.expr = operands[0]
         for operand in operands[1:]:
             self._operands += 1
             name = f"_operand_{self._operands}"
@@ -251,7 +257,8 @@ class _Instrument(ast.NodeTransformer):
             elementwise = self._call(helper, [ast.Name(name, ast.Load()), operand], node)
             scalar = ast.BoolOp(node.op, [ast.Name(name, ast.Load()), operand])
             result = ast.copy_location(ast.IfExp(test, elementwise, scalar), node)
-        return ast.fix_missing_locations(result)
+        ast.fix_missing_locations(result)
+        return result
 
     def visit_Assign(self, node: ast.Assign) -> ast.stmt:
         is_constant = _is_constant(node.value, self._constants)
@@ -269,7 +276,7 @@ class _Instrument(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
         match node.func:
-            case ast.Attribute(value=value, attr=name) if name == "to" or (name == "cast" and not self._is_given(value)):
+            case ast.Attribute(value=value, attr="to" | "cast" as name) if name == "to" or not self._is_given(value):
                 return self._call("_cast", [value, *node.args], node, node.keywords)
             case ast.Name(id=name) if name in _BUILTINS and name not in self._given:
                 node.func = ast.copy_location(ast.Name(_BUILTINS[name], ast.Load()), node.func)

@@ -45,13 +45,13 @@ class BlockPointer:
             inside = axis in checked
             lower.append(min(extent, max(0, -offset)) if inside else 0)
             upper.append(min(extent, max(0, end - offset)) if inside else extent)
-        places = Affine(int(first), tuple(coefs), self.block_shape, True)  # type: ignore[arg-type]
+        places = Affine(int(first), tuple(coefs), self.block_shape, True)
         base = self.base
         pointer = Pointer(base.memory, base.element, places, base.name, None, base.tokens)
         return pointer, BoxMask(tuple(lower), tuple(upper), self.block_shape)
 
 
-def make_block_ptr(base: Pointer, shape: Any, strides: Any, offsets: Any, block_shape: Any, order: Any) -> BlockPointer:
+def make_block_ptr(base: Any, shape: Any, strides: Any, offsets: Any, block_shape: Any, order: Any) -> BlockPointer:
     """A block of a tensor; `order` names the axes from the one with the smallest stride and changes no result.
 
     TypeError unless `base` is a scalar pointer, ValueError for lists of different lengths.

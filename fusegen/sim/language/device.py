@@ -148,7 +148,7 @@ class DeviceLanguage:
                 raise ValueError("tl.load: expected boundary_check and padding_option for a block pointer, got a mask")
             pointer, mask = pointer.elements(boundary_check)
             other = padding(padding_option, pointer)
-        elif boundary_check or padding_option or (other is not None and mask is None):
+        elif (mask is None and other is not None) or boundary_check or padding_option:
             raise ValueError("tl.load: expected other with a mask only, and boundary_check for block pointers only")
         return self._port.load(self._mapped(pointer, "tl.load"), mask, other)
 
@@ -191,10 +191,8 @@ class DeviceLanguage:
     def device_print(self, prefix: str, *values: Any, hex: bool = False) -> None:
         """tl.device_print: a line for each value, with the coordinates of the program."""
         x, y, z = self._machine.current.position
-        for value in values or ("",):
-            shown = value if isinstance(value, str) else dense(value).data
-            formatter = {"int": "0x{:02x}".format} if hex else None
-            text = shown if isinstance(shown, str) else np.array2string(shown, formatter=formatter, threshold=shown.size)
+        texts = [_printed(value, hex) for value in values] or [""]
+        for text in texts:
             print(f"({x}, {y}, {z}) {prefix} {text}".rstrip())
 
     def rank(self, *_: Any) -> int:
@@ -310,11 +308,12 @@ class DeviceLanguage:
 
     def _mapped(self, value: Any, builtin: str) -> Pointer:
         """A pointer that the actor's rank can load and store through."""
-        pointer = _pointer(value, builtin)
-        rank, peer = self._machine.current.name.rank, pointer.memory.rank
+        if not isinstance(value, Pointer):
+            value = _pointer(value, builtin)  # refuses it
+        rank, peer = self._machine.current.name.rank, value.memory.rank
         if rank != peer:
-            self._heap.links.check_mapped(pointer.name, rank=rank, peer=peer)
-        return pointer
+            self._heap.links.check_mapped(value.name, rank=rank, peer=peer)
+        return value
 
     def _own(self, pointer: Pointer, builtin: str) -> Pointer:
         """A pointer of the actor's rank, which a builtin translates to another one: once, and not again."""
@@ -336,6 +335,13 @@ def _pointer(value: Any, builtin: str) -> Pointer:
     if not isinstance(value, Pointer):
         raise TypeError(f"{builtin}: expected a pointer, got {type(value).__name__}")
     return value
+
+
+def _printed(value: Any, hexadecimal: bool) -> str:
+    data = dense(value).data
+    if hexadecimal:
+        return np.array2string(data, formatter={"int": lambda number: f"0x{number:02x}"}, threshold=data.size)
+    return np.array2string(data, threshold=data.size)
 
 
 def _check_block_value(pointer: BlockPointer, value: Any) -> None:

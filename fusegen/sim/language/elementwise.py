@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from enum import Enum
 from typing import Any
@@ -122,18 +121,19 @@ def unary(name: str, function: Callable[[np.ndarray], np.ndarray]) -> Callable[[
 
 def erf(values: np.ndarray) -> np.ndarray:
     """The error function, which numpy does not have."""
-    if values.dtype == np.float64:
-        return np.vectorize(math.erf, otypes=[np.float64])(values)
     with torch._C.DisableTorchFunction():
-        return torch.erf(torch.from_numpy(np.ascontiguousarray(values, np.float64))).numpy().astype(values.dtype)
+        wide = torch.erf(torch.from_numpy(values.astype(np.float64))).numpy()
+        return np.asarray(wide, values.dtype)
 
 
 def rsqrt(values: np.ndarray) -> np.ndarray:
     """1 / sqrt(values)."""
-    return np.divide(values.dtype.type(1), np.sqrt(values))
+    result: np.ndarray = np.divide(np.ones((), values.dtype), np.sqrt(values))
+    return result
 
 
 def logistic(values: np.ndarray) -> np.ndarray:
     """1 / (1 + exp(-values))."""
-    one = values.dtype.type(1)
-    return np.divide(one, one + np.exp(-values))
+    one = np.ones((), values.dtype)
+    result: np.ndarray = np.divide(one, one + np.exp(-values))
+    return result

@@ -149,10 +149,11 @@ FUNCTIONS: Final[Mapping[str, Any]] = {
 }
 
 METHODS: Final = (
-    "abs argmax argmin associative_scan cdiv cos cumprod cumsum erf exp exp2 expand_dims flip floor log log2 max min "
-    "permute ravel reduce rsqrt sigmoid sin softmax sort split sqrt sum trans view xor_sum ceil cast"
-).split()
-"""Functions that are methods of tiles too."""
+    *("abs", "ceil", "cos", "erf", "exp", "exp2", "floor", "log", "log2", "rsqrt", "sigmoid", "sin", "sqrt", "cdiv"),
+    *("argmax", "argmin", "max", "min", "sum", "xor_sum", "reduce", "associative_scan", "cumprod", "cumsum", "softmax"),
+    *("cast", "expand_dims", "flip", "permute", "ravel", "sort", "split", "trans", "view"),
+)
+"""Functions that are methods of tiles too; reshape, broadcast_to and to are those of the class itself."""
 
 
 def _define_methods() -> None:

@@ -86,7 +86,7 @@ def cumprod(value: Any, axis: int = 0, reverse: bool = False) -> Any:
 
 
 def reduce(value: Any, axis: int | None, combine_fn: Callable[..., Any], keep_dims: bool = False) -> Any:
-    """Combine the elements along an axis, or all, from first to last; `value` may be a tuple, and the result is then."""
+    """Combine the elements along an axis, or all, from first to last; of a tuple of tiles, a tuple."""
     tiles = _tiles(value)
     shape = tiles[0].shape
     if axis is None:
@@ -102,7 +102,7 @@ def reduce(value: Any, axis: int | None, combine_fn: Callable[..., Any], keep_di
 
 
 def associative_scan(value: Any, axis: int, combine_fn: Callable[..., Any], reverse: bool = False) -> Any:
-    """What `reduce` has of the elements up to each one; `value` may be a tuple, and the result is then."""
+    """What `reduce` has of the elements up to each one; of a tuple of tiles, a tuple."""
     tiles = _tiles(value)
     rows = [np.moveaxis(tile.data, axis, 0)[:: -1 if reverse else 1] for tile in tiles]
     total = _row(tiles, rows, 0)

@@ -28,9 +28,11 @@ _CREATES: Final = frozenset({"full", "zeros"})
 _DEVICE_ROLES: Final[Mapping[str, Role]] = {
     "atomic_add": "store",
     "atomic_and": "store",
+    "atomic_cas": "store",
     "atomic_max": "store",
     "atomic_min": "store",
     "atomic_or": "store",
+    "atomic_xchg": "store",
     "atomic_xor": "store",
     "dot": "dot",
     "load": "load",
