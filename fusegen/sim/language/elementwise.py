@@ -74,12 +74,12 @@ def cdiv(numerator: Any, denominator: Any) -> Any:
 
 
 def fma(left: Any, right: Any, addend: Any) -> Any:
-    """left * right + addend; of floating-point values rounded once."""
+    """left * right + addend of floating-point values, rounded once; TypeError for others."""
     a, b, dtype, is_index = matched(left, right, constants=False)
     product = Tile(a, dtype, is_index)
     c, _, dtype, _ = matched(addend, product, constants=False)
     if not dtype.is_floating():
-        return product * dense(right) + dense(addend)
+        raise TypeError(f"tl.fma: expected floating-point values, got {dtype}")
     wide = np.longdouble if dtype is dtypes.float64 else np.float64
     with np.errstate(all="ignore"):
         exact = a.astype(wide) * b.astype(wide) + c.astype(wide)

@@ -1,7 +1,7 @@
 """An expression for each builtin of triton.language: over a tile, and over a scalar, which has no axes.
 
-x float32 above 0, y float32, h float16, k int32 from 0 to 7, m int1; as tiles 4 rows of 8. TILE holds the expression and how many
-elements its result has.
+x float32 above 0, y float32, h float16, k int32 from 0 to 7, m int1; as tiles 4 rows of 8. TILE holds expressions and
+how many elements their results have.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 TILE: Final[dict[str, tuple[tuple[str, int], ...]]] = {
-    "abs": (("tl.abs(y)", 32), ("tl.abs(k - 4)", 32), ("y.abs()", 32)),
+    "abs": (("tl.abs(y)", 32), ("tl.abs(k - 4)", 32)),
     "arange": (("tl.arange(0, 8) + tl.arange(8, 16)", 8),),
     "argmax": (("tl.argmax(y, 0)", 8), ("tl.argmax(k, axis=1)", 4), ("tl.argmax(h, 1, keep_dims=True)", 4)),
     "argmin": (("tl.argmin(y, 0)", 8), ("tl.argmin(k, axis=1)", 4), ("k.argmin(0, keep_dims=True)", 8)),
@@ -26,13 +26,12 @@ TILE: Final[dict[str, tuple[tuple[str, int], ...]]] = {
     "cumsum": (("tl.cumsum(y, 0)", 32), ("tl.cumsum(k, 1, reverse=True)", 32)),
     "div_rn": (("tl.div_rn(y, x)", 32),),
     "erf": (("tl.erf(y)", 32),),
-    "exp": (("tl.exp(y)", 32), ("y.exp()", 32)),
+    "exp": (("tl.exp(y)", 32), ("tl.exp(h)", 32)),
     "exp2": (("tl.exp2(y)", 32),),
     "expand_dims": (("tl.expand_dims(k, 1) + tl.expand_dims(k, -3)", 128), ("k.expand_dims(0)", 32)),
     "fdiv": (("tl.fdiv(y, x)", 32),),
-    "flip": (("tl.flip(k, 1)", 32),),
     "floor": (("tl.floor(y)", 32),),
-    "fma": (("tl.fma(x, y, x)", 32),),
+    "fma": (("tl.fma(x, x, x)", 32),),
     "full": (("tl.full((4, 8), 3, tl.int8) + k", 32), ("tl.full([4], 0.5, tl.float16)", 4)),
     "interleave": (("tl.interleave(k, k + 8)", 64),),
     "join": (("tl.join(k, k + 8)", 64),),
@@ -54,12 +53,11 @@ TILE: Final[dict[str, tuple[tuple[str, int], ...]]] = {
     "sigmoid": (("tl.sigmoid(y)", 32),),
     "sin": (("tl.sin(y)", 32),),
     "softmax": (("tl.softmax(y)", 32),),
-    "sort": (("tl.sort(k)", 32), ("tl.sort(k, descending=1)", 32)),
     "split": (("tl.split(tl.join(k, k + 8))[1]", 32), ("tl.join(k, k + 8).split()[0]", 32)),
     "sqrt": (("tl.sqrt(x)", 32),),
     "sqrt_rn": (("tl.sqrt_rn(x)", 32),),
     "sum": (("tl.sum(y, 0)", 8), ("tl.sum(k)", 1), ("tl.sum(h, 1, keep_dims=True)", 4), ("k.sum(axis=1)", 4)),
-    "trans": (("tl.trans(k)", 32), ("k.trans(1, 0)", 32), ("tl.trans(tl.join(k, k + 8), 0, 2, 1)", 64), ("k.T", 32)),
+    "trans": (("tl.trans(k)", 32), ("k.trans(1, 0)", 32), ("tl.trans(tl.join(k, k + 8), 0, 2, 1)", 64)),
     "view": (("tl.view(k, (8, 4))", 32),),
     "where": (("tl.where(m, y, x)", 32), ("tl.where(m, h, 0.5)", 32), ("tl.where(k > 3, k, 0)", 32)),
     "xor_sum": (("tl.xor_sum(k, 1)", 4),),
@@ -82,7 +80,7 @@ SCALAR: Final[dict[str, tuple[str, ...]]] = {
     "expand_dims": ("tl.max(tl.expand_dims(k, 0), 0)",),
     "fdiv": ("tl.fdiv(y, x)",),
     "floor": ("tl.floor(y)",),
-    "fma": ("tl.fma(x, y, x)", "tl.fma(k, k, k)"),
+    "fma": ("tl.fma(x, x, x)",),
     "full": ("tl.sum(tl.full([4], k, tl.int32), 0)", "tl.sum(tl.full([4], y, tl.float32), 0)"),
     "interleave": ("tl.max(tl.interleave(k, k + 1), 0)",),
     "join": ("tl.sum(tl.join(k, k + 1), 0)",),
@@ -103,11 +101,12 @@ SCALAR: Final[dict[str, tuple[str, ...]]] = {
     "where": ("tl.where(m, y, x)", "tl.where(m, h, 0.5)", "tl.where(k > 3, k, 0)"),
     "zeros_like": ("tl.zeros_like(h) + h",),
 }
-ONE_FORM: Final = {
-    **dict.fromkeys(("arange", "cat", "flip", "permute", "ravel", "reshape", "sort", "trans", "view", "zeros"), "tile"),
-    **dict.fromkeys(("argmax", "argmin", "max", "min", "sum", "xor_sum", "reduce", "softmax"), "tile"),
-    **dict.fromkeys(("associative_scan", "cumprod", "cumsum"), "tile"),
+TILES_ALONE: Final = {
+    *("arange", "cat", "permute", "ravel", "reshape", "trans", "view", "zeros"),
+    *("argmax", "argmin", "max", "min", "sum", "xor_sum", "reduce", "softmax"),
+    *("associative_scan", "cumprod", "cumsum"),
 }
 """Builtins that Triton has for tiles alone."""
+NOT_IN_THE_INTERPRETER: Final = {"flip", "sort"}
 ULPS: Final = {"erf": 1, "fma": 1, "sigmoid": 1, "softmax": 2}
 """Units in the last place that a result may differ: the interpreter rounds twice in fma."""
