@@ -5,10 +5,12 @@
     x = 0.5                                                    ->  x = variable(0.5), a float32
     value.to(dtype), value.cast(dtype)                         ->  cast(value, dtype), which also takes Python numbers
     range(...), min(a, b), max(a, b)                           ->  counter(...), minimum(a, b), maximum(a, b)
+    tl.where(c, a, b)                                          ->  where_variables(c, a, b)
     for ...: / while ...:                                      ->  the body starts with tick()
 
-Expressions over constants, tl.constexpr parameters and module-level names stay as they are: Triton computes them
-exactly at compile time. Line numbers are those of the file.
+`variables` and where_variables, and & | ^ >> with them, are for where no operand is a constant. Expressions over
+constants, tl.constexpr parameters and module-level names stay as they are: Triton computes them exactly at compile
+time. Line numbers are those of the file.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from typing import Any, Final
 
 from fusegen.sim import integers, tiles, variables
 from fusegen.sim.errors import SimulationError
-from fusegen.sim.language.elementwise import maximum, minimum
+from fusegen.sim.language.elementwise import maximum, minimum, where_variables
 
 OPERATORS: Final[Mapping[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]]] = {
     ast.Add: ("_checked_add", integers.add),
@@ -40,6 +42,10 @@ OF_VARIABLES: Final[Mapping[type[ast.operator], tuple[str, Callable[[Any, Any], 
     ast.Sub: ("_subtract_variables", variables.subtract),
     ast.Mult: ("_multiply_variables", variables.multiply),
     ast.LShift: ("_shift_variables", variables.shift_left),
+    ast.RShift: ("_shift_variables_right", variables.shift_right),
+    ast.BitAnd: ("_and_variables", variables.bit_and),
+    ast.BitOr: ("_or_variables", variables.bit_or),
+    ast.BitXor: ("_xor_variables", variables.bit_xor),
 }
 """Those whose result depends on whether an operand is a constant, for where none is."""
 _HELPERS: Final[Mapping[str, Any]] = {
@@ -55,6 +61,7 @@ _HELPERS: Final[Mapping[str, Any]] = {
     "_not": tiles.logical_not,
     "_or": tiles.logical_or,
     "_variable": tiles.variable,
+    "_where": where_variables,
 }
 _BUILTINS: Final = {"max": "_max", "min": "_min", "range": "_counter"}
 
@@ -200,6 +207,11 @@ def _is_constant(node: ast.expr, constants: set[str]) -> bool:
     return False
 
 
+def _is_mask(node: ast.expr) -> bool:
+    """A comparison, or several that are combined."""
+    return isinstance(node, ast.Compare) or (isinstance(node, ast.BinOp) and _is_mask(node.left))
+
+
 def _is_identity(node: ast.expr) -> bool:
     """`a is b` or `a is not b`, which is never a tile."""
     return isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Is | ast.IsNot)
@@ -229,11 +241,15 @@ class _Instrument(ast.NodeTransformer):
         return definition
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
-        if _is_constant(node, self._constants) or type(node.op) not in OPERATORS:
+        kind = type(node.op)
+        if kind in OF_VARIABLES and not any(self._is_given(each) or _is_mask(each) for each in (node.left, node.right)):
+            name, _ = OF_VARIABLES[kind]
+        elif kind in OPERATORS:
+            name, _ = OPERATORS[kind]
+        else:
             return self._inside(node)
-        name, _ = OPERATORS[type(node.op)]
-        if type(node.op) in OF_VARIABLES and not self._is_given(node.left) and not self._is_given(node.right):
-            name, _ = OF_VARIABLES[type(node.op)]
+        if _is_constant(node, self._constants):
+            return self._inside(node)
         return self._call(name, [self.visit(node.left), self.visit(node.right)], node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
@@ -278,12 +294,17 @@ class _Instrument(ast.NodeTransformer):
         match node.func:
             case ast.Attribute(value=value, attr="to" | "cast" as name) if name == "to" or not self._is_given(value):
                 return self._call("_cast", [value, *node.args], node, node.keywords)
+            case ast.Attribute(value=value, attr="where") if self._is_given(value) and self._has_no_constant(node):
+                node.func = ast.copy_location(ast.Name("_where", ast.Load()), node.func)
             case ast.Name(id=name) if name in _BUILTINS and name not in self._given:
                 node.func = ast.copy_location(ast.Name(_BUILTINS[name], ast.Load()), node.func)
         return node
 
     def _is_given(self, node: ast.expr) -> bool:
         return _is_constant(node, self._given)
+
+    def _has_no_constant(self, call: ast.Call) -> bool:
+        return not any(map(self._is_given, [*call.args, *(keyword.value for keyword in call.keywords)]))
 
     def visit_For(self, node: ast.For) -> ast.stmt:
         return self._with_tick(node)

@@ -223,22 +223,14 @@ def _integer_division(symbol: str) -> Callable[[Any, Any], Any]:
     return operation
 
 
-def _bitwise(function: np.ufunc) -> Callable[[Any, Any], Any]:
-    """& | ^ >>: a number that the tile's type cannot hold widens it, as a variable does."""
-
+def _bitwise(function: np.ufunc, *, constants: bool = True) -> Callable[[Any, Any], Any]:
     def operation(left: Any, right: Any) -> Any:
-        a, b, dtype, is_index = matched(left, right, constants=_is_held(left, right) or _is_held(right, left))
+        a, b, dtype, is_index = matched(left, right, constants=constants)
+        if dtype.is_floating():
+            raise TypeError(f"&, |, ^ and >>: expected integers or booleans, got {dtype}")
         return wrap(function(a, b), dtype, is_index)
 
     return operation
-
-
-def _is_held(number: Any, value: Any) -> bool:
-    """`number` is a Python number that the type of the tile `value` can hold."""
-    if not _is_number(number) or _is_number(value):
-        return False
-    dtype = dtypes.of_constant(number, value.dtype)
-    return dtype.kind == "bool" or int(np.iinfo(dtype.numpy).min) <= number <= int(np.iinfo(dtype.numpy).max)
 
 
 def _comparison(function: np.ufunc) -> Callable[[Any, Any], Any]:
@@ -269,6 +261,10 @@ WITH_VARIABLE: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "-": _arithmetic(np.subtract, "-", constants=False),
     "*": _arithmetic(np.multiply, "*", constants=False),
     "<<": _arithmetic(np.left_shift, "<<", constants=False),
+    ">>": _bitwise(np.right_shift, constants=False),
+    "&": _bitwise(np.bitwise_and, constants=False),
+    "|": _bitwise(np.bitwise_or, constants=False),
+    "^": _bitwise(np.bitwise_xor, constants=False),
 }
 """The same where neither operand is a constant of the source."""
 COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {

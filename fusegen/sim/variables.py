@@ -1,4 +1,4 @@
-"""+ - * << of kernel source where neither operand is a constant: beside a narrow tile a variable keeps its own type.
+"""Operators of kernel source where neither operand is a constant: a variable beside a narrow tile keeps its type.
 
 An int8 tile plus 1 is an int8 tile; plus a variable, which is an int32, it is an int32 tile.
 """
@@ -45,3 +45,28 @@ def shift_left(left: Any, right: Any) -> Any:
     if kind is int:
         return value if INT32_MIN <= value <= INT32_MAX else checked(left, right, value, "<<")
     return WITH_VARIABLE["<<"](left, right) if kind is Tile and value.dtype.bits < 32 else value
+
+
+def shift_right(left: Any, right: Any) -> Any:
+    """left >> right."""
+    return WITH_VARIABLE[">>"](left, right) if _is_beside_tile(left, right) else left >> right
+
+
+def bit_and(left: Any, right: Any) -> Any:
+    """left & right."""
+    return WITH_VARIABLE["&"](left, right) if _is_beside_tile(left, right) else left & right
+
+
+def bit_or(left: Any, right: Any) -> Any:
+    """left | right."""
+    return WITH_VARIABLE["|"](left, right) if _is_beside_tile(left, right) else left | right
+
+
+def bit_xor(left: Any, right: Any) -> Any:
+    """left ^ right."""
+    return WITH_VARIABLE["^"](left, right) if _is_beside_tile(left, right) else left ^ right
+
+
+def _is_beside_tile(left: Any, right: Any) -> bool:
+    """One is a tile, the other a Python number."""
+    return (type(left) is Tile and isinstance(right, int)) or (type(right) is Tile and isinstance(left, int))

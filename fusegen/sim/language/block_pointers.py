@@ -32,8 +32,11 @@ class BlockPointer:
         return advance(self, offsets)
 
     def elements(self, boundary_check: Any) -> tuple[Pointer, BoxMask]:
-        """Its elements, and those of them that are inside the tensor on each axis in `boundary_check`."""
-        checked = boundary_check if isinstance(boundary_check, list | tuple) else (boundary_check,)
+        """Its elements, and those of them that are inside the tensor on each axis in `boundary_check`.
+
+        A bare 0 checks nothing, as in Triton.
+        """
+        checked = _integers(boundary_check or ())
         if not all(0 <= axis < len(self.shape) for axis in checked) or len(set(checked)) < len(checked):
             raise ValueError(f"boundary_check: expected axes of {list(self.block_shape)}, got {list(checked)}")
         first = self.base.offset

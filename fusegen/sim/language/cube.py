@@ -40,7 +40,9 @@ def dot(left: Any, right: Any, acc: Any, out_dtype: DType, input_precision: str 
     if left.shape[:-2] != right.shape[:-2]:
         raise ValueError(f"tl.dot: expected as many products in a and b, got {left.shape[0]} and {right.shape[0]}")
     if input_precision not in INPUT_PRECISIONS:
-        raise ValueError(f"tl.dot: expected input_precision 'ieee', 'tf32', 'tf32x3' or 'hf32', got {input_precision!r}")
+        raise ValueError(
+            f"tl.dot: expected input_precision 'ieee', 'tf32', 'tf32x3' or 'hf32', got {input_precision!r}"
+        )
     result = _result(left.dtype, out_dtype)
     shape = (*left.shape[:-1], right.shape[-1])
     start = None if acc is None else _accumulator(acc, shape, result)

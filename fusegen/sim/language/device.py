@@ -308,12 +308,11 @@ class DeviceLanguage:
 
     def _mapped(self, value: Any, builtin: str) -> Pointer:
         """A pointer that the actor's rank can load and store through."""
-        if not isinstance(value, Pointer):
-            value = _pointer(value, builtin)  # refuses it
-        rank, peer = self._machine.current.name.rank, value.memory.rank
+        pointer: Pointer = value if type(value) is Pointer else _pointer(value, builtin)
+        rank, peer = self._machine.current.name.rank, pointer.memory.rank
         if rank != peer:
-            self._heap.links.check_mapped(value.name, rank=rank, peer=peer)
-        return value
+            self._heap.links.check_mapped(pointer.name, rank=rank, peer=peer)
+        return pointer
 
     def _own(self, pointer: Pointer, builtin: str) -> Pointer:
         """A pointer of the actor's rank, which a builtin translates to another one: once, and not again."""

@@ -58,11 +58,20 @@ def single_of_bfloat16(value: Any) -> Any:
     return value.to(dtypes.float32) if isinstance(value, Tile) and value.dtype is dtypes.bfloat16 else value
 
 
-def where(condition: Any, left: Any, right: Any) -> Any:
-    """`left` where the condition holds, `right` elsewhere; all three broadcast."""
+def where(condition: Any, x: Any, y: Any) -> Any:
+    """`x` where the condition holds, `y` elsewhere; all three broadcast. A number beside a tile is a constant."""
+    return _chosen(condition, x, y, constants=True)
+
+
+def where_variables(condition: Any, x: Any, y: Any) -> Any:
+    """As `where` of kernel source with no constant: a number beside a tile is a variable."""
+    return _chosen(condition, x, y, constants=False)
+
+
+def _chosen(condition: Any, left: Any, right: Any, *, constants: bool) -> Any:
     if isinstance(condition, bool) and all(isinstance(value, int) for value in (left, right)):
         return left if condition else right
-    a, b, dtype, is_index = matched(left, right)
+    a, b, dtype, is_index = matched(left, right, constants=constants)
     return wrap(np.where(dense(condition).data.astype(np.bool_), a, b), dtype, is_index)
 
 

@@ -65,7 +65,11 @@ class Comparison:
 def assert_close(got: torch.Tensor, expected: torch.Tensor, ulps: int, source: str) -> None:
     """Equal, NaN with NaN, but for so many units in the last place of the expected type."""
     if ulps == 0 or not got.is_floating_point():
-        assert torch.equal(got.nan_to_num(nan=12345.0), expected.nan_to_num(nan=12345.0)), f"{source}\n{got}\n{expected}"
+        assert torch.equal(got.nan_to_num(nan=12345.0), expected.nan_to_num(nan=12345.0)), (
+            f"{source}\n{got}\n{expected}"
+        )
         return
     bound = torch.finfo(torch.float32).eps * ulps
-    torch.testing.assert_close(got, expected, rtol=bound, atol=bound * 1e-3, equal_nan=True, msg=lambda m: f"{source}\n{m}")
+    torch.testing.assert_close(
+        got, expected, rtol=bound, atol=bound * 1e-3, equal_nan=True, msg=lambda m: f"{source}\n{m}"
+    )

@@ -1,13 +1,15 @@
 """Triton's own interpreter in a process of its own, where the simulator's stand-ins cannot be in its way.
 
 `python interpreter.py` answers one request after the other: a pickled (source, tensors, grid) on stdin, and on stdout
-the pickled (tensors, element types recorded, error). It runs `kernel`, which the source defines, on the tensors.
+the pickled (tensors, element types recorded, error), where tensors are what torch.save makes of them. It runs `kernel`,
+which the source defines, on the tensors.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib.util
+import io
 import os
 import pickle
 import subprocess
@@ -16,7 +18,9 @@ import tempfile
 from pathlib import Path
 from typing import Any, BinaryIO
 
-Reply = tuple[list[Any], list[str], str]
+import torch
+
+Tensors = list[torch.Tensor]
 PRELUDE = "import torch\nimport triton\nimport triton.language as tl\n\n\n"
 
 
@@ -33,18 +37,34 @@ class Interpreter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self._process:
-            self._process.terminate()
+        self._process.terminate()
+        self._process.wait()
 
-    def run(self, source: str, tensors: list[Any], grid: tuple[int, ...] = (1,)) -> tuple[list[Any], list[str]]:
+    def run(self, source: str, tensors: Tensors, grid: tuple[int, ...] = (1,)) -> tuple[Tensors, list[str]]:
         """The tensors after a launch, and the types that `record` was called with; AssertionError if it failed."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        pickle.dump((source, tensors, grid), self._process.stdin)
+        pickle.dump((source, packed(tensors), grid), self._process.stdin)
         self._process.stdin.flush()
-        after, types, error = pickle.load(self._process.stdout)
+        try:
+            after, types, error = pickle.load(self._process.stdout)
+        except EOFError as error:
+            raise AssertionError(f"the interpreter has ended: {self._process.wait()}\n{source}") from error
         assert not error, error
-        return after, types
+        return unpacked(after), types
+
+
+def packed(tensors: Tensors) -> bytes:
+    """Tensors as bytes: torch's pickles of unsigned types cannot be read."""
+    buffer = io.BytesIO()
+    torch.save(tensors, buffer)
+    return buffer.getvalue()
+
+
+def unpacked(content: bytes) -> Tensors:
+    """The tensors again."""
+    tensors: Tensors = torch.load(io.BytesIO(content))
+    return tensors
 
 
 def serve(requests: BinaryIO, replies: BinaryIO) -> None:
@@ -55,12 +75,14 @@ def serve(requests: BinaryIO, replies: BinaryIO) -> None:
                 source, tensors, grid = pickle.load(requests)
             except EOFError:
                 return
-            pickle.dump(answer(Path(folder) / f"kernel_{number}.py", source, tensors, grid), replies)
+            after = unpacked(tensors)
+            types, error = answer(Path(folder) / f"kernel_{number}.py", source, after, grid)
+            pickle.dump((packed(after), types, error), replies)
             replies.flush()
 
 
-def answer(path: Path, source: str, tensors: list[Any], grid: tuple[int, ...]) -> Reply:
-    """What a launch makes of the tensors."""
+def answer(path: Path, source: str, tensors: Tensors, grid: tuple[int, ...]) -> tuple[list[str], str]:
+    """Launch the kernel on the tensors; returns the types that it records, and the error."""
     from triton.runtime.errors import InterpreterError
 
     path.write_text(PRELUDE + source, encoding="utf-8")
@@ -74,8 +96,8 @@ def answer(path: Path, source: str, tensors: list[Any], grid: tuple[int, ...]) -
         spec.loader.exec_module(module)
         module.kernel[grid](*tensors)
     except (InterpreterError, ValueError, TypeError) as error:
-        return [], [], f"{type(error).__name__}: {error}"
-    return tensors, types, ""
+        return [], f"{type(error).__name__}: {error}"
+    return types, ""
 
 
 _TYPES = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64"}

@@ -1,4 +1,4 @@
-"""Each builtin that computes, over tiles and scalars, gives what Triton's interpreter gives, and a value of its type."""
+"""Each builtin that computes, over tiles and over scalars, has the value and type that Triton's interpreter gives."""
 
 from __future__ import annotations
 
