@@ -312,6 +312,19 @@ class BoxMask:
             return self
         if broadcast_shapes(self.shape, shape) != shape:
             raise ValueError(f"a mask of shape {list(self.shape)} cannot be broadcast to {list(shape)}")
+        return self._stretched(shape)
+
+    def _stretched(self, shape: Shape) -> BoxMask:
+        """The same mask on a larger shape that it fits."""
+        if self.shape == shape:
+            return self
+        if len(shape) == len(self.shape) == 2 and self.lower == (0, 0):  # the usual ones, for speed
+            (rows, columns), (last_row, last_column) = self.shape, self.upper
+            if rows != shape[0]:
+                last_row *= shape[0]
+            if columns != shape[1]:
+                last_column *= shape[1]
+            return BoxMask(self.lower, (last_row, last_column), shape)
         missing = len(shape) - len(self.shape)
         lower, upper = [0] * missing, list(shape[:missing])
         for low, high, extent, target in zip(self.lower, self.upper, self.shape, shape[missing:], strict=True):
@@ -333,7 +346,7 @@ class BoxMask:
     def __and__(self, other: Any) -> Any:
         if isinstance(other, BoxMask):
             shape = broadcast_shapes(self.shape, other.shape)
-            left, right = self.broadcast_to(shape), other.broadcast_to(shape)
+            left, right = self._stretched(shape), other._stretched(shape)
             lower = tuple(map(max, left.lower, right.lower))
             return BoxMask(lower, tuple(map(min, left.upper, right.upper)), shape)
         if isinstance(other, bool):
