@@ -124,14 +124,14 @@ class Affine:
                 values += (coef * np.arange(extent)).reshape([-1 if i == axis else 1 for i in range(len(self.shape))])
         return Tile(values.astype(self.dtype.numpy), self.dtype, is_index=True)
 
-    def to(self, dtype: DType, bitcast: bool = False) -> Affine | Tile:
+    def to(self, dtype: DType, fp_downcast_rounding: str | None = None, bitcast: bool = False) -> Affine | Tile:
         """Cast: int32 to int64 stays affine."""
         if dtype is self.dtype:
             return self
-        if dtype is dtypes.int64:
+        if dtype is dtypes.int64 and not bitcast:
             self.check()
             return Affine(self.base, self.coefs, self.shape, True)
-        tile: Tile = self.to_tile().to(dtype, bitcast)
+        tile: Tile = self.to_tile().to(dtype, fp_downcast_rounding, bitcast)
         return tile
 
     def broadcast_to(self, shape: Shape) -> Affine:
@@ -312,6 +312,19 @@ class BoxMask:
             return self
         if broadcast_shapes(self.shape, shape) != shape:
             raise ValueError(f"a mask of shape {list(self.shape)} cannot be broadcast to {list(shape)}")
+        return self._stretched(shape)
+
+    def _stretched(self, shape: Shape) -> BoxMask:
+        """The same mask on a larger shape that it fits."""
+        if self.shape == shape:
+            return self
+        if len(shape) == len(self.shape) == 2 and self.lower == (0, 0):  # the usual ones, for speed
+            (rows, columns), (last_row, last_column) = self.shape, self.upper
+            if rows != shape[0]:
+                last_row *= shape[0]
+            if columns != shape[1]:
+                last_column *= shape[1]
+            return BoxMask(self.lower, (last_row, last_column), shape)
         missing = len(shape) - len(self.shape)
         lower, upper = [0] * missing, list(shape[:missing])
         for low, high, extent, target in zip(self.lower, self.upper, self.shape, shape[missing:], strict=True):
@@ -333,7 +346,7 @@ class BoxMask:
     def __and__(self, other: Any) -> Any:
         if isinstance(other, BoxMask):
             shape = broadcast_shapes(self.shape, other.shape)
-            left, right = self.broadcast_to(shape), other.broadcast_to(shape)
+            left, right = self._stretched(shape), other._stretched(shape)
             lower = tuple(map(max, left.lower, right.lower))
             return BoxMask(lower, tuple(map(min, left.upper, right.upper)), shape)
         if isinstance(other, bool):

@@ -26,6 +26,14 @@ def cast(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
         return _as_tensor(values).to(torch.float32 if dtype == _FLOAT32 else torch.float16).numpy()
 
 
+def cast_if_needed(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """As `cast`, but the same array where it has the type already."""
+    if values.dtype == dtype:
+        return values
+    with np.errstate(invalid="ignore", over="ignore"):
+        return cast(values, dtype)
+
+
 def multiply(left: np.ndarray, right: np.ndarray, acc: np.ndarray | None) -> np.ndarray:
     """left [M, K] @ right [K, N] + acc [M, N] in float32; the operands are of half precision or float32."""
     with torch._C.DisableTorchFunction():

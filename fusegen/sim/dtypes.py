@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -26,6 +27,27 @@ class DType:
 
     def is_int(self) -> bool:
         return self.kind in ("int", "uint")
+
+    def is_int_signed(self) -> bool:
+        return self.kind == "int"
+
+    def is_int_unsigned(self) -> bool:
+        return self.kind in ("uint", "bool")
+
+    def is_bool(self) -> bool:
+        return self.kind == "bool"
+
+    def is_fp16(self) -> bool:
+        return self is float16
+
+    def is_bf16(self) -> bool:
+        return self is bfloat16
+
+    def is_fp32(self) -> bool:
+        return self is float32
+
+    def is_fp64(self) -> bool:
+        return self is float64
 
     @property
     def itemsize(self) -> int:
@@ -95,6 +117,8 @@ _FROM_TORCH: Final[dict[torch.dtype, DType]] = {
     torch.float32: float32,
     torch.float64: float64,
 }
+_SMALLEST_FLOAT32: Final = 2.0**-126
+_LARGEST_FLOAT32: Final = (2 - 2.0**-23) * 2.0**127
 _KIND_ORDER: Final[dict[Kind, int]] = {"bool": 0, "uint": 1, "int": 1, "float": 2}
 
 
@@ -103,14 +127,26 @@ def from_torch(dtype: torch.dtype) -> DType | None:
     return _FROM_TORCH.get(dtype)
 
 
-def of_number(value: bool | int | float, partner: DType) -> DType:
-    """The type that a Python number takes beside a tile of type `partner`: the partner's unless of a higher kind."""
+def of_constant(value: bool | int | float, partner: DType) -> DType:
+    """The type that a constant takes beside a value of type `partner`: the partner's unless of a higher kind.
+
+    A constant that its partner's type cannot hold wraps.
+    """
     kind: Kind = "bool" if isinstance(value, bool) else "int" if isinstance(value, int) else "float"
-    if _KIND_ORDER[kind] <= _KIND_ORDER[partner.kind]:
-        return partner
-    if kind == "float":
-        return float32
-    return int32 if -(2**31) <= value < 2**31 else int64
+    return partner if _KIND_ORDER[kind] <= _KIND_ORDER[partner.kind] else of_number(value)
+
+
+def of_number(value: bool | int | float) -> DType:
+    """The type of a number that stands alone, or that a variable holds."""
+    if isinstance(value, bool):
+        return int1
+    if isinstance(value, int):
+        if -(2**31) <= value < 2**31:
+            return int32
+        return uint32 if 2**31 <= value < 2**32 else int64
+    magnitude = abs(value)
+    is_single = not math.isfinite(value) or magnitude == 0 or _SMALLEST_FLOAT32 <= magnitude <= _LARGEST_FLOAT32
+    return float32 if is_single else float64
 
 
 def promote(left: DType, right: DType, *, division: bool = False) -> DType:
@@ -121,10 +157,10 @@ def promote(left: DType, right: DType, *, division: bool = False) -> DType:
     if left.kind == "float" or right.kind == "float":
         if division:
             return float32
-        floats = {dtype for dtype in (left, right) if dtype.kind == "float"}
-        return floats.pop() if len(floats) == 1 else float32
-    if left.kind == "bool" or right.kind == "bool":
-        return right if left.kind == "bool" else left
-    if left.bits != right.bits:
+        if float16 in (left, right):
+            return float16
+        return bfloat16 if left is right else float32
+    if left.is_int_signed() == right.is_int_signed():
         return left if left.bits > right.bits else right
-    return left if left.kind == "uint" else right
+    unsigned, signed = (left, right) if left.is_int_unsigned() else (right, left)
+    return unsigned if unsigned.bits >= signed.bits else signed

@@ -20,7 +20,7 @@ class Elsewhere:
         """A cast."""
         return self
 
-    reshape = view = trans = broadcast_to = to
+    broadcast_to = cast = expand_dims = permute = reshape = trans = view = to
 
     @property
     def T(self) -> Elsewhere:

@@ -43,31 +43,31 @@ def add(left: Any, right: Any) -> Any:
     """left + right."""
     value = left + right
     if type(value) is int and not INT32_MIN <= value <= INT32_MAX:
-        return _checked(left, right, value, "+")
-    return value
+        return checked(left, right, value, "+")
+    return value if type(value) is not float else _single(left, right, "+")
 
 
 def subtract(left: Any, right: Any) -> Any:
     """left - right."""
     value = left - right
     if type(value) is int and not INT32_MIN <= value <= INT32_MAX:
-        return _checked(left, right, value, "-")
-    return value
+        return checked(left, right, value, "-")
+    return value if type(value) is not float else _single(left, right, "-")
 
 
 def multiply(left: Any, right: Any) -> Any:
     """left * right."""
     value = left * right
     if type(value) is int and not INT32_MIN <= value <= INT32_MAX:
-        return _checked(left, right, value, "*")
-    return value
+        return checked(left, right, value, "*")
+    return value if type(value) is not float else _single(left, right, "*")
 
 
 def shift_left(left: Any, right: Any) -> Any:
     """left << right."""
     value = left << right
     if type(value) is int and not INT32_MIN <= value <= INT32_MAX:
-        return _checked(left, right, value, "<<")
+        return checked(left, right, value, "<<")
     return value
 
 
@@ -89,6 +89,13 @@ def modulo(left: Any, right: Any) -> Any:
     return left % right
 
 
+def _single(left: Any, right: Any, symbol: str) -> Any:
+    """Arithmetic of a floating-point constant and an integer scalar: computed in float32."""
+    from fusegen.sim.tiles import WITH_VARIABLE
+
+    return WITH_VARIABLE[symbol](left, right)
+
+
 def invert(value: Any) -> Any:
     """~value; of an int1 scalar it is the logical not."""
     return not value if isinstance(value, bool) else ~value
@@ -106,7 +113,7 @@ def _wide(numbers: range) -> Iterator[int]:
     return (Int64(number) for number in numbers)
 
 
-def _checked(left: int, right: int, value: int, symbol: str) -> int:
+def checked(left: int, right: int, value: int, symbol: str) -> int:
     """`value` as an Int64 when a constant operand is beyond 32 bits, so that Triton computes in 64.
 
     A finding if not.

@@ -6,6 +6,7 @@ turns a pointer and a mask into the lanes that are touched, checks them, and tel
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -16,6 +17,7 @@ from fusegen.sim.dtypes import DType, PointerType, uint8
 from fusegen.sim.events import AccessKind, Atomic, Completion, EventPort, Lanes, Read, Write
 from fusegen.sim.findings import Found, OutOfBounds, Slot, UseAfterFree
 from fusegen.sim.integers import INT32_MAX, INT32_MIN, overflow
+from fusegen.sim.lanes import clip, converted, filled, uniform
 from fusegen.sim.tiles import Tile, dense, wrap
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from fusegen.sim.signals import SlotRecord
 
 SLOT_BYTES: Final = 64
+Update = Callable[..., Any]
+"""New elements from those before and the operands of an atomic operation."""
 
 
 class Memory:
@@ -122,6 +126,8 @@ class Pointer:
         if isinstance(index, int):
             return self._moved(offset + int(index))
         if isinstance(index, Tile) and index.dtype.is_int():
+            if not index.shape:
+                return self._moved(offset + int(index))
             start = offset.to_tile().data if isinstance(offset, Affine) else offset
             return self._moved(start + index.data.astype(np.int64))
         return NotImplemented
@@ -199,26 +205,26 @@ class AccessPort:
         offset = pointer.offset
         if isinstance(offset, int):
             if mask is not None and not mask:
-                return wrap(_filled((), element, other)[()], element)
+                return wrap(filled((), element, other)[()], element)
             self.access(pointer, offset, offset, offset, Read)
             return wrap(_view(pointer, offset, (), ())[()], element)
         if type(offset) is Affine:
             if mask is None:
                 return Tile(self._box_view(pointer, offset, Read).copy(), element)
             if isinstance(mask, bool):
-                mask = _uniform(mask, offset.shape)
+                mask = uniform(mask, offset.shape)
             if type(mask) is BoxMask:
                 shape = broadcast_shapes(offset.shape, mask.shape)
                 offset = offset.broadcast_to(shape)
                 if mask.upper == shape and mask.is_full:
                     return Tile(self._box_view(pointer, offset, Read).copy(), element)
-                data = _filled(shape, element, other)
+                data = filled(shape, element, other)
                 mask = mask.broadcast_to(shape)
                 if not mask.is_empty:
-                    data[mask.slices()] = self._box_view(pointer, _clip(offset, mask), Read)
+                    data[mask.slices()] = self._box_view(pointer, clip(offset, mask), Read)
                 return Tile(data, element)
         offsets, lanes = _dense_lanes(pointer, mask)
-        data = _filled(offsets.shape, element, other)
+        data = filled(offsets.shape, element, other)
         chosen = offsets[lanes]
         if chosen.size:
             self._check_dense(pointer, chosen, Read)
@@ -231,15 +237,15 @@ class AccessPort:
         if isinstance(offset, int):
             if mask is None or mask:
                 self.access(pointer, offset, offset, offset, Write)
-                self.put(pointer, _view(pointer, offset, (), ()), ..., _converted(value, pointer.element))
+                self.put(pointer, _view(pointer, offset, (), ()), ..., converted(value, pointer.element))
             return
-        data = _converted(value, pointer.element)
+        data = converted(value, pointer.element)
         if type(offset) is Affine:
             if mask is None:
                 self.put(pointer, self._box_view(pointer, offset, Write), ..., data)
                 return
             if isinstance(mask, bool):
-                mask = _uniform(mask, offset.shape)
+                mask = uniform(mask, offset.shape)
             if type(mask) is BoxMask:
                 shape = offset.shape
                 if mask.upper == shape and mask.is_full:
@@ -249,7 +255,7 @@ class AccessPort:
                 if not mask.is_empty:
                     if data.shape != shape:
                         data = np.broadcast_to(data, shape)
-                    self.put(pointer, self._box_view(pointer, _clip(offset, mask), Write), ..., data[mask.slices()])
+                    self.put(pointer, self._box_view(pointer, clip(offset, mask), Write), ..., data[mask.slices()])
                 return
         offsets, lanes = _dense_lanes(pointer, mask)
         chosen = offsets[lanes]
@@ -261,32 +267,39 @@ class AccessPort:
         """Write `data` to `elements[places]` of the pointer's memory."""
         elements[places] = data
 
-    def atomic_add(self, pointer: Pointer, value: Any, mask: Any) -> Any:
-        """Add to every included lane; returns the values before. Lanes that meet at one address all count."""
+    def atomic(self, pointer: Pointer, update: Update, values: tuple[Any, ...], mask: Any) -> Any:
+        """Update every included lane; returns the values before. Lanes that meet at one address all count."""
         element = pointer.element
         offset = pointer.offset
         if type(offset) is Affine and (mask is None or type(mask) is BoxMask) and offset.is_injective:
-            box = mask.broadcast_to(offset.shape) if mask is not None else _uniform(True, offset.shape)
-            return self._add_to_box(pointer, offset, box, value)
+            box = mask.broadcast_to(offset.shape) if mask is not None else uniform(True, offset.shape)
+            return self._update_box(pointer, offset, box, update, values)
         offsets, lanes = _dense_lanes(pointer, mask)
-        before = _filled(offsets.shape, element, 0)
+        before = filled(offsets.shape, element, 0)
         chosen = offsets[lanes]
         if chosen.size:
             self._check_dense(pointer, chosen, Atomic)
-            before[lanes] = _flat(pointer)[chosen]
-            added = np.broadcast_to(_converted(value, element), offsets.shape)[lanes]
             elements = _flat(pointer)
-            for place, addend in zip(chosen.ravel(), added.ravel(), strict=True):  # one by one: lanes may meet
-                elements[place] += addend
+            operands = [np.broadcast_to(converted(value, element), offsets.shape)[lanes].ravel() for value in values]
+            found = []
+            for place, *lane in zip(chosen.ravel(), *operands, strict=True):  # one by one: lanes may meet
+                found.append(elements[place])
+                elements[place] = update(elements[place], *lane)
+            before[lanes] = found
         return wrap(before if before.ndim else before[()], element)
 
-    def _add_to_box(self, pointer: Pointer, offset: Affine, box: BoxMask, value: Any) -> Any:
-        """Add to a box of elements, no two of which are the same."""
-        before = _filled(offset.shape, pointer.element, 0)
+    def _update_box(
+        self, pointer: Pointer, offset: Affine, box: BoxMask, update: Update, values: tuple[Any, ...]
+    ) -> Any:
+        """Update a box of elements, no two of which are the same."""
+        before = filled(offset.shape, pointer.element, 0)
         if not box.is_empty:
-            view = self._box_view(pointer, _clip(offset, box), Atomic)
+            view = self._box_view(pointer, clip(offset, box), Atomic)
             before[box.slices()] = view
-            view += np.broadcast_to(_converted(value, pointer.element), offset.shape)[box.slices()]
+            operands = [
+                np.broadcast_to(converted(value, pointer.element), offset.shape)[box.slices()] for value in values
+            ]
+            view[...] = update(view, *operands)
         return Tile(before, pointer.element)
 
     def copy(self, destination: Pointer, source: Pointer, size: int, *, completion: Completion) -> None:
@@ -345,15 +358,6 @@ def out_of_bounds(pointer: Pointer, low: int, high: int, *, slot: Slot | None = 
     )
 
 
-def _clip(index: Affine, mask: BoxMask) -> Affine:
-    """The part of an index inside a box that is not empty."""
-    base = index.base
-    for coef, low in zip(index.coefs, mask.lower, strict=True):
-        base += coef * low
-    extents = tuple([high - low for low, high in zip(mask.lower, mask.upper, strict=True)])
-    return Affine(base, index.coefs, extents, True)
-
-
 def _view(pointer: Pointer, offset: int, coefs: Shape, extents: Shape) -> np.ndarray:
     dtype = pointer.element.numpy
     size = dtype.itemsize
@@ -371,29 +375,3 @@ def _dense_lanes(pointer: Pointer, mask: Any) -> tuple[np.ndarray, np.ndarray]:
     lanes = np.True_ if mask is None else dense(mask).data.astype(np.bool_)
     shape = np.broadcast_shapes(offsets.shape, lanes.shape)
     return np.broadcast_to(offsets, shape), np.broadcast_to(lanes, shape)
-
-
-def _uniform(included: bool, shape: Shape) -> BoxMask:
-    """A scalar mask on a tile."""
-    return BoxMask((0,) * len(shape), shape if included else (0,) * len(shape), shape)
-
-
-def _filled(shape: Shape, element: DType, other: Any) -> np.ndarray:
-    """A tile to load into: `other`, or what shows when it is used by mistake."""
-    if other is not None:
-        data = np.empty(shape, element.numpy)
-        data[...] = dense(other).data
-        return data
-    if element.kind == "float":
-        return np.full(shape, np.nan, element.numpy)
-    return np.full(shape, True if element.kind == "bool" else np.iinfo(element.numpy).max // 2, element.numpy)
-
-
-def _converted(value: Any, element: DType) -> np.ndarray:
-    """A value to store, as an array of the element type."""
-    if isinstance(value, Pointer):
-        raise TypeError("a pointer cannot be stored")
-    if type(value) is Tile and value.dtype is element:
-        return value.data
-    with np.errstate(invalid="ignore", over="ignore"):
-        return np.asarray(dense(value).data).astype(element.numpy)

@@ -23,7 +23,7 @@ from fusegen.sim.actors import Actor
 from fusegen.sim.affine import Affine
 from fusegen.sim.events import Completion
 from fusegen.sim.machine import Completing, Machine
-from fusegen.sim.memory import AccessPort, Memory, Pointer
+from fusegen.sim.memory import AccessPort, Memory, Pointer, Update
 
 MAX_STEPS: Final = 100_000
 """So many scheduling points after all buffers were last empty, a load or an atomic empties them."""
@@ -102,10 +102,10 @@ class LateAccessPort(AccessPort):
         with self._own_stores(pointer.memory, *_span(pointer)):
             return super().load(pointer, mask, other)
 
-    def atomic_add(self, pointer: Pointer, value: Any, mask: Any) -> Any:
+    def atomic(self, pointer: Pointer, update: Update, values: tuple[Any, ...], mask: Any) -> Any:
         self._bound_delay()
         self._publish_memory(self._machine.current, pointer.memory)
-        return super().atomic_add(pointer, value, mask)
+        return super().atomic(pointer, update, values, mask)
 
     def copy(self, destination: Pointer, source: Pointer, size: int, *, completion: Completion) -> None:
         if completion == "quiet":

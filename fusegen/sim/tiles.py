@@ -1,6 +1,6 @@
 """Dense tiles: a numpy array and its element type, with Triton's promotion and integer division.
 
-Floating-point scalars are tiles of shape (); integer and boolean scalars are Python numbers (see `integers`).
+Scalars of type int1, int32 and int64 are Python numbers (see `integers`), all others tiles of shape ().
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fusegen.sim import casts, dtypes
 from fusegen.sim.affine import Affine, BoxMask, Shape, expand_axes
 from fusegen.sim.dtypes import DType
 from fusegen.sim.elsewhere import ELSEWHERE
-from fusegen.sim.errors import Misplaced
+from fusegen.sim.errors import Misplaced, Unsupported
 from fusegen.sim.findings import DivisionByZero, Found
 from fusegen.sim.integers import INT32_MAX, INT32_MIN, Int64, negative_division, overflow
 
@@ -44,11 +44,15 @@ class Tile:
     def T(self) -> Tile:
         return Tile(self.data.T, self.dtype, self.is_index)
 
-    def to(self, dtype: DType, bitcast: bool = False) -> Any:
-        """Cast to another element type, or reinterpret the bits."""
+    def to(self, dtype: DType, fp_downcast_rounding: str | None = None, bitcast: bool = False) -> Any:
+        """Cast to another element type, rounding to the nearest, ties to even; or reinterpret the bits."""
+        if fp_downcast_rounding not in (None, "rtne"):
+            raise Unsupported(f"tl.cast with fp_downcast_rounding {fp_downcast_rounding!r}")
         if dtype is self.dtype:
             return self
         if bitcast:
+            if dtype.bits != self.dtype.bits:
+                raise ValueError(f"bitcast: expected a type of {self.dtype.bits} bits for {self.dtype}, got {dtype}")
             return wrap(self.data.view(dtype.numpy), dtype)
         with np.errstate(invalid="ignore", over="ignore"):
             return wrap(casts.cast(self.data, dtype.numpy), dtype, self.is_index and dtype.is_int())
@@ -56,14 +60,11 @@ class Tile:
     def to_tile(self) -> Tile:
         return self
 
-    def broadcast_to(self, shape: Shape) -> Tile:
-        return Tile(np.broadcast_to(self.data, shape), self.dtype, self.is_index)
+    def broadcast_to(self, *shape: Any) -> Tile:
+        return Tile(np.broadcast_to(self.data, extents(shape)), self.dtype, self.is_index)
 
     def reshape(self, *shape: Any) -> Tile:
-        return Tile(self.data.reshape(*shape), self.dtype, self.is_index)
-
-    def trans(self, *axes: int) -> Tile:
-        return Tile(self.data.transpose(*axes), self.dtype, self.is_index)
+        return Tile(self.data.reshape(extents(shape)), self.dtype, self.is_index)
 
     def __getitem__(self, key: Any) -> Tile:
         axes = expand_axes(self.shape, key)
@@ -79,10 +80,18 @@ class Tile:
             raise TypeError("a tile is not a number")
         return float(self.data)
 
+    def __index__(self) -> int:
+        if self.data.ndim or not self.dtype.is_int():
+            raise TypeError(f"a tile of {self.dtype} with shape {list(self.shape)} is not an integer")
+        return int(self.data)
+
     def __neg__(self) -> Any:
-        return wrap(-self.data, self.dtype, self.is_index)
+        with np.errstate(all="ignore"):
+            return wrap(np.negative(self.data) if self.dtype.kind != "bool" else self.data, self.dtype, self.is_index)
 
     def __invert__(self) -> Any:
+        if self.dtype.is_floating():
+            raise TypeError(f"~: expected integers or booleans, got a tile of {self.dtype}")
         return wrap(~self.data, self.dtype)
 
     __hash__ = None  # type: ignore[assignment]
@@ -92,75 +101,84 @@ class Tile:
     __mul__: Callable[[Tile, Any], Any]
 
 
+def extents(shape: Any) -> Shape:
+    """A shape from the arguments of a call: one sequence, or extents one by one."""
+    single = shape[0] if len(shape) == 1 else shape
+    return tuple(single) if isinstance(single, list | tuple) else (int(single),)
+
+
 def wrap(data: Any, dtype: DType, is_index: bool = False) -> Any:
-    """A result as a kernel sees it: 0-d integers and booleans become Python numbers, everything else a Tile."""
+    """A result as a kernel sees it: an int1, int32 or int64 without axes is a Python number, all else a Tile."""
     if np.ndim(data) == 0:
-        if dtype.kind == "bool":
+        if dtype is dtypes.int32:
+            return int(data)
+        if dtype is dtypes.int64:
+            return Int64(data)
+        if dtype is dtypes.int1:
             return bool(data)
-        if dtype.is_int():
-            return Int64(data) if dtype.bits == 64 else int(data)
     return Tile(np.asarray(data, dtype.numpy), dtype, is_index)
 
 
-def scalar_dtype(value: bool | int | float) -> DType:
-    """The type of a Python number that stands alone."""
-    if isinstance(value, bool):
-        return dtypes.int1
-    if isinstance(value, int):
-        return dtypes.int64 if isinstance(value, Int64) else dtypes.int32
-    return dtypes.float32
-
-
 def dense(value: Any) -> Tile:
-    """Any kernel value as a Tile."""
+    """Any kernel value as a Tile; a number has the type of a variable with that value."""
     if isinstance(value, Tile):
         return value
     if isinstance(value, Affine | BoxMask):
         return value.to_tile()
     if isinstance(value, bool | int | float):
-        dtype = scalar_dtype(value)
+        dtype = dtypes.int64 if isinstance(value, Int64) else dtypes.of_number(value)
         return Tile(np.asarray(value, dtype.numpy), dtype, dtype.is_int())
     if value is ELSEWHERE:
         raise Misplaced("an operation on tiles")
     raise TypeError(f"expected a number or a tile, got {type(value).__name__}")
 
 
-def matched(left: Any, right: Any, *, division: bool = False) -> tuple[np.ndarray, np.ndarray, DType, bool]:
-    """Both operands as arrays of the type Triton computes in, that type, and whether the result is an index."""
+def matched(
+    left: Any, right: Any, *, division: bool = False, constants: bool = True
+) -> tuple[np.ndarray, np.ndarray, DType, bool]:
+    """Both operands as arrays of the type Triton computes in, that type, and whether the result is an index.
+
+    A Python number beside a tile is a constant, which takes the tile's type; without `constants` it is a variable,
+    which has its own. TypeError for a division of signed by unsigned integers.
+    """
     if _is_number(left) and not _is_number(right):
         right = dense(right)
-        dtype = _beside(left, right.dtype)
-        left = Tile(np.asarray(left, dtype.numpy), dtype, right.is_index)
+        left = _beside(left, right, constants)
     elif _is_number(right) and not _is_number(left):
         left = dense(left)
-        dtype = _beside(right, left.dtype)
-        right = Tile(np.asarray(right, dtype.numpy), dtype, left.is_index)
+        right = _beside(right, left, constants)
     else:
         left, right = dense(left), dense(right)
+    if division and left.dtype.kind != right.dtype.kind and left.dtype.is_int() and right.dtype.is_int():
+        raise TypeError(f"/, // and %: expected operands of one signedness, got {left.dtype} and {right.dtype}")
     dtype = dtypes.promote(left.dtype, right.dtype, division=division)
     is_index = left.is_index and right.is_index
-    return left.data.astype(dtype.numpy, copy=False), right.data.astype(dtype.numpy, copy=False), dtype, is_index
+    return casts.cast_if_needed(left.data, dtype.numpy), casts.cast_if_needed(right.data, dtype.numpy), dtype, is_index
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, bool | int | float)
 
 
-def _beside(number: bool | int | float, partner: DType) -> DType:
-    """The type of a scalar beside a tile; a 64-bit scalar widens an integer tile."""
-    if isinstance(number, Int64) and partner.kind != "float":
-        return dtypes.int64
-    dtype = dtypes.of_number(number, partner)
-    if not dtype.is_int() or np.iinfo(dtype.numpy).min <= number <= np.iinfo(dtype.numpy).max:
-        return dtype
-    return dtypes.int32 if INT32_MIN <= number <= INT32_MAX else dtypes.int64
+def _beside(number: bool | int | float, partner: Tile, is_constant: bool) -> Tile:
+    """A number beside a tile."""
+    if not is_constant or isinstance(number, Int64):
+        tile = dense(number)
+        return Tile(tile.data, tile.dtype, partner.is_index)
+    dtype = dtypes.of_constant(number, partner.dtype)
+    if dtype.is_int() and not np.iinfo(dtype.numpy).min <= number <= np.iinfo(dtype.numpy).max:
+        if partner.is_index:
+            return Tile(np.asarray(number, np.int64), dtypes.int64, True)
+        return Tile(np.asarray(int(number) & (2**dtype.bits - 1), np.uint64).astype(dtype.numpy), dtype)
+    with np.errstate(over="ignore"):
+        return Tile(np.asarray(number, dtype.numpy), dtype, partner.is_index)
 
 
-def _arithmetic(function: np.ufunc, symbol: str) -> Callable[[Any, Any], Any]:
+def _arithmetic(function: np.ufunc, symbol: str, *, constants: bool = True) -> Callable[[Any, Any], Any]:
     """+ - * <<: index tiles are computed in 64 bits first, so that a 32-bit result that wraps is noticed."""
 
     def operation(left: Any, right: Any) -> Any:
-        a, b, dtype, is_index = matched(left, right)
+        a, b, dtype, is_index = matched(left, right, constants=constants)
         if is_index and dtype is dtypes.int32:
             exact = function(a.astype(np.int64), b.astype(np.int64))
             if exact.size:
@@ -169,7 +187,7 @@ def _arithmetic(function: np.ufunc, symbol: str) -> Callable[[Any, Any], Any]:
                     raise overflow(f"tile index {symbol}", high if high > INT32_MAX else low)
             return wrap(exact.astype(np.int32), dtype, True)
         if dtype.kind == "bool":
-            a, b, dtype = a.astype(np.int32), b.astype(np.int32), dtypes.int32
+            return wrap(_ONE_BIT[symbol](a, b), dtype)
         with np.errstate(all="ignore"):
             return wrap(function(a, b), dtype, is_index)
 
@@ -193,7 +211,7 @@ def _integer_division(symbol: str) -> Callable[[Any, Any], Any]:
             if symbol == "//":
                 raise TypeError("Triton has no // on floating-point tiles")
             with np.errstate(all="ignore"):
-                return wrap(np.fmod(a, b), dtype)
+                return wrap(a - np.floor(a / b) * b, dtype)
         if not b.all():
             raise Found(DivisionByZero(f"tile {symbol} divides by zero"))
         if is_index and a.size and (a.min() < 0 or b.min() < 0):
@@ -205,9 +223,11 @@ def _integer_division(symbol: str) -> Callable[[Any, Any], Any]:
     return operation
 
 
-def _bitwise(function: np.ufunc) -> Callable[[Any, Any], Any]:
+def _bitwise(function: np.ufunc, *, constants: bool = True) -> Callable[[Any, Any], Any]:
     def operation(left: Any, right: Any) -> Any:
-        a, b, dtype, is_index = matched(left, right)
+        a, b, dtype, is_index = matched(left, right, constants=constants)
+        if dtype.is_floating():
+            raise TypeError(f"&, |, ^ and >>: expected integers or booleans, got {dtype}")
         return wrap(function(a, b), dtype, is_index)
 
     return operation
@@ -215,12 +235,14 @@ def _bitwise(function: np.ufunc) -> Callable[[Any, Any], Any]:
 
 def _comparison(function: np.ufunc) -> Callable[[Any, Any], Any]:
     def operation(left: Any, right: Any) -> Any:
-        a, b, _, _ = matched(left, right)
+        a, b, _, _ = matched(left, right, constants=False)
         return wrap(function(a, b), dtypes.int1)
 
     return operation
 
 
+_ONE_BIT: Final[dict[str, np.ufunc]] = {"+": np.bitwise_xor, "-": np.bitwise_xor, "*": np.bitwise_and}
+"""Arithmetic of booleans, which are integers of one bit."""
 BINARY: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "add": _arithmetic(np.add, "+"),
     "sub": _arithmetic(np.subtract, "-"),
@@ -234,6 +256,17 @@ BINARY: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "or": _bitwise(np.bitwise_or),
     "xor": _bitwise(np.bitwise_xor),
 }
+WITH_VARIABLE: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "+": _arithmetic(np.add, "+", constants=False),
+    "-": _arithmetic(np.subtract, "-", constants=False),
+    "*": _arithmetic(np.multiply, "*", constants=False),
+    "<<": _arithmetic(np.left_shift, "<<", constants=False),
+    ">>": _bitwise(np.right_shift, constants=False),
+    "&": _bitwise(np.bitwise_and, constants=False),
+    "|": _bitwise(np.bitwise_or, constants=False),
+    "^": _bitwise(np.bitwise_xor, constants=False),
+}
+"""The same where neither operand is a constant of the source."""
 COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "lt": _comparison(np.less),
     "le": _comparison(np.less_equal),
@@ -272,10 +305,45 @@ def true_divide(left: Any, right: Any) -> Any:
     return left / right
 
 
+def variable(value: Any) -> Any:
+    """A constant of kernel source that is assigned to a variable: a float becomes a float32."""
+    return dense(value) if isinstance(value, float) else value
+
+
+def logical_not(value: Any) -> Any:
+    """`not value` in kernel source; of a tile it is elementwise."""
+    return ~_truth(value) if is_tile(value) else not value
+
+
+def logical_and(left: Any, right: Any) -> Any:
+    """`left and right` in kernel source where `left` is a tile: elementwise."""
+    return _truth(left) & _truth(right)
+
+
+def logical_or(left: Any, right: Any) -> Any:
+    """`left or right` in kernel source where `left` is a tile: elementwise."""
+    return _truth(left) | _truth(right)
+
+
+def is_tile(value: Any) -> bool:
+    """A value with axes, symbolic or dense."""
+    return isinstance(value, BoxMask | Affine) or (isinstance(value, Tile) and value.data.ndim > 0)
+
+
+def _truth(value: Any) -> Any:
+    """A tile of booleans, or a boolean scalar."""
+    if isinstance(value, BoxMask | bool):
+        return value
+    tile = dense(value)
+    if tile.dtype is not dtypes.int1 and tile.shape:
+        raise TypeError(f"not, and, or: expected tiles of tl.int1, got {tile.dtype}")
+    return tile if tile.shape else bool(tile)
+
+
 def cast(value: Any, dtype: Any, *arguments: Any, **options: Any) -> Any:
     """value.to(dtype) in kernel source, also for Python numbers."""
     if not _is_number(value):
         return value.to(dtype, *arguments, **options)
-    if dtype.is_int() and dtype.bits >= 32 and isinstance(value, int):
-        return Int64(value) if dtype.bits == 64 else wrap(np.asarray(int(value), np.int64).astype(dtype.numpy), dtype)
+    if dtype is dtypes.int64 and isinstance(value, int):
+        return Int64(value)
     return dense(value).to(dtype, *arguments, **options)

@@ -15,7 +15,7 @@ from fusegen.sim import dtypes
 from fusegen.sim.affine import Affine, BoxMask, broadcast_shapes
 from fusegen.sim.events import EventPort
 from fusegen.sim.findings import Found, IntegerOverflow, OutOfBounds
-from fusegen.sim.language.functions import arange
+from fusegen.sim.language.shapes import arange
 from fusegen.sim.memory import AccessPort, Memory, Pointer
 from fusegen.sim.tiles import Tile, dense
 

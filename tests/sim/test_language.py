@@ -150,13 +150,15 @@ tl.store(y_ptr + 99, 8, mask=False)
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        ("value + 1000", "x.int() + 1000"),
+        ("value + 1000", "(x.int() + 1000).to(torch.int8)"),
         ("value + 100", "x + 100"),
+        ("value + size * 20", "x.int() + 1000"),
+        ("tl.minimum(value, 7) * 100", "x.clamp(max=7).int() * 100"),
         ("value.to(tl.int64) * 5000000000", "x.long() * 5000000000"),
         ("index * 2 + value", "torch.arange(50) * 2 + x"),
     ],
 )
-def test_narrow_integers_widen_as_in_triton(run_source, value: str, expected: str) -> None:
+def test_narrow_integers_take_constants_and_widen_beside_variables(run_source, value: str, expected: str) -> None:
     source = elementwise(value, expected, dtype="int8", out="int64")
     assert_exact(run_source(source))
 

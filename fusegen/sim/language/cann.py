@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 from fusegen.sim import dtypes
@@ -46,10 +47,11 @@ class MixLanguage:
         out_dtype: Any = dtypes.float32,
     ) -> Any:
         """tl.dot; the options about precision change no result here: float32 is multiplied as it is."""
-        result = dot(a, b, acc, out_dtype)
+        result = dot(a, b, acc, out_dtype, input_precision)
         if self._events.observers:
-            rows, columns = result.shape
-            self._events.tell(Multiplied(*self._events.here(), rows, columns, a.shape[1], a.dtype.itemsize))
+            *batch, rows, columns = result.shape
+            sizes = math.prod(batch) * rows, columns, a.shape[-1]
+            self._events.tell(Multiplied(*self._events.here(), *sizes, a.dtype.itemsize))
         return result
 
     def barrier_all(self) -> None:

@@ -17,6 +17,8 @@ from fusegen.sim.errors import Unsupported
 from fusegen.sim.events import Fenced, TokenConsumed
 from fusegen.sim.findings import Found, NotSymmetric
 from fusegen.sim.heap import SymmetricHeap
+from fusegen.sim.language.atomics import Atomics
+from fusegen.sim.language.block_pointers import BlockPointer, advance, make_block_ptr, padding
 from fusegen.sim.language.cann import MixLanguage
 from fusegen.sim.language.functions import FUNCTIONS
 from fusegen.sim.machine import Machine
@@ -52,6 +54,7 @@ class DeviceLanguage:
         self._events = machine.events
         self._port = LateAccessPort(machine, self._changed) if late_stores else AccessPort(machine.events)
         self.signals = Signals(machine, self._port)
+        self._atomics = Atomics(self._port, self._stepped, self.signals.stored)
         self.barrier = DeviceBarrier(machine, ranks=heap.ranks)
         self.transfers = Transfers(machine, heap.links)
         self._mix = MixLanguage(machine, self.barrier)
@@ -64,9 +67,19 @@ class DeviceLanguage:
         """triton.language."""
         return {
             **FUNCTIONS,
-            "atomic_add": self.atomic_add,
+            "advance": advance,
+            "atomic_add": self._atomics.atomic_add,
+            "atomic_and": self._atomics.atomic_and,
+            "atomic_cas": self._atomics.atomic_cas,
+            "atomic_max": self._atomics.atomic_max,
+            "atomic_min": self._atomics.atomic_min,
+            "atomic_or": self._atomics.atomic_or,
+            "atomic_xchg": self._atomics.atomic_xchg,
+            "atomic_xor": self._atomics.atomic_xor,
             "debug_barrier": self._step,
             "device_assert": self.device_assert,
+            "device_print": self.device_print,
+            "make_block_ptr": make_block_ptr,
             "load": self.load,
             "num_programs": self.num_programs,
             "program_id": self.program_id,
@@ -119,15 +132,40 @@ class DeviceLanguage:
             raise TypeError("tl.num_programs: expected a call inside a kernel")
         return kernel.grid[axis]
 
-    def load(self, pointer: Pointer, mask: Any = None, other: Any = None, **_: Any) -> Any:
+    def load(
+        self,
+        pointer: Pointer | BlockPointer,
+        mask: Any = None,
+        other: Any = None,
+        boundary_check: Any = (),
+        padding_option: str = "",
+        **_: Any,
+    ) -> Any:
         """tl.load; cache and eviction hints change no result."""
         self._step()
+        if type(pointer) is BlockPointer:
+            if mask is not None or other is not None:
+                raise ValueError("tl.load: expected boundary_check and padding_option for a block pointer, got a mask")
+            pointer, mask = pointer.elements(boundary_check)
+            other = padding(padding_option, pointer)
+        elif (mask is None and other is not None) or boundary_check or padding_option:
+            raise ValueError("tl.load: expected other with a mask only, and boundary_check for block pointers only")
         return self._port.load(self._mapped(pointer, "tl.load"), mask, other)
 
-    def store(self, pointer: Pointer, value: Any, mask: Any = None, **_: Any) -> None:
+    def store(
+        self, pointer: Pointer | BlockPointer, value: Any, mask: Any = None, boundary_check: Any = (), **_: Any
+    ) -> None:
         """tl.store; wakes whoever waits on this memory."""
         self._step()
-        self._port.store(self._mapped(pointer, "tl.store"), value, mask)
+        if type(pointer) is BlockPointer:
+            if mask is not None:
+                raise ValueError("tl.store: expected boundary_check for a block pointer, got a mask")
+            _check_block_value(pointer, value)
+            pointer, mask = pointer.elements(boundary_check)
+        elif boundary_check:
+            raise ValueError("tl.store: expected boundary_check for block pointers only")
+        pointer = self._mapped(pointer, "tl.store")
+        self._port.store(pointer, value, mask)
         if not isinstance(pointer.offset, int):
             self.tiles += 1
             if self._on_tiles is not None and self.tiles % self._tiles_per_call == 0:
@@ -139,18 +177,23 @@ class DeviceLanguage:
         if memory.waiters or memory.records:
             self.signals.stored(memory)
 
-    def atomic_add(self, pointer: Pointer, value: Any, mask: Any = None, **_: Any) -> Any:
-        """tl.atomic_add; returns the values before. Lanes of one tile that meet at an address all count."""
+    def _stepped(self, pointer: Any, builtin: str) -> Pointer:
+        """A pointer as `_mapped`, after a scheduling point."""
         self._step()
-        before = self._port.atomic_add(self._mapped(pointer, "tl.atomic_add"), value, mask)
-        self.signals.stored(pointer.memory)
-        return before
+        return self._mapped(pointer, builtin)
 
     def device_assert(self, condition: Any, message: str = "", mask: Any = None) -> None:
         """tl.device_assert: AssertionError unless the condition holds on every lane that the mask includes."""
         lanes = dense(condition).data | (~dense(mask).data if mask is not None else np.False_)
         if not lanes.all():
             raise AssertionError(f"tl.device_assert: {message}")
+
+    def device_print(self, prefix: str, *values: Any, hex: bool = False) -> None:
+        """tl.device_print: a line for each value, with the coordinates of the program."""
+        x, y, z = self._machine.current.position
+        texts = [_printed(value, hex) for value in values] or [""]
+        for text in texts:
+            print(f"({x}, {y}, {z}) {prefix} {text}".rstrip())
 
     def rank(self, *_: Any) -> int:
         """dl.rank and libshmem_device.my_pe."""
@@ -179,7 +222,7 @@ class DeviceLanguage:
         """dl.consume_token: the value; a pointer carries the token from now on."""
         if not isinstance(token, Token):
             raise TypeError(f"dl.consume_token: expected a token of dl.wait, got {type(token).__name__}")
-        consumed = value.after(token) if isinstance(value, Pointer) else value
+        consumed = value.after(token) if isinstance(value, Pointer | BlockPointer) else value
         if self._events.observers:
             self._events.tell(TokenConsumed(*self._events.here(), token, consumed))
         return consumed
@@ -265,7 +308,7 @@ class DeviceLanguage:
 
     def _mapped(self, value: Any, builtin: str) -> Pointer:
         """A pointer that the actor's rank can load and store through."""
-        pointer = _pointer(value, builtin)
+        pointer: Pointer = value if type(value) is Pointer else _pointer(value, builtin)
         rank, peer = self._machine.current.name.rank, pointer.memory.rank
         if rank != peer:
             self._heap.links.check_mapped(pointer.name, rank=rank, peer=peer)
@@ -291,6 +334,22 @@ def _pointer(value: Any, builtin: str) -> Pointer:
     if not isinstance(value, Pointer):
         raise TypeError(f"{builtin}: expected a pointer, got {type(value).__name__}")
     return value
+
+
+def _printed(value: Any, hexadecimal: bool) -> str:
+    data = dense(value).data
+    if hexadecimal:
+        return np.array2string(data, formatter={"int": lambda number: f"0x{number:02x}"}, threshold=data.size)
+    return np.array2string(data, threshold=data.size)
+
+
+def _check_block_value(pointer: BlockPointer, value: Any) -> None:
+    """TypeError or ValueError for a value that a block does not hold as it is: Triton converts none here."""
+    tile = dense(value)
+    if tile.dtype is not pointer.base.element:
+        raise TypeError(f"tl.store: expected a value of {pointer.base.element} for the block, got {tile.dtype}")
+    if tile.shape not in ((), pointer.block_shape):
+        raise ValueError(f"tl.store: expected a value of {list(pointer.block_shape)}, got {list(tile.shape)}")
 
 
 def _slot_pointer(value: Any, builtin: str) -> Pointer:

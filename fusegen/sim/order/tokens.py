@@ -15,7 +15,8 @@ from typing import Final
 
 from fusegen.sim.events import CodeLine
 
-COPIES: Final = frozenset({"atomic_add", "getmem", "getmem_nbi", "putmem", "putmem_nbi"})
+ATOMICS: Final = frozenset(f"atomic_{name}" for name in ("add", "and", "cas", "max", "min", "or", "xchg", "xor"))
+COPIES: Final = ATOMICS | {"getmem", "getmem_nbi", "putmem", "putmem_nbi"}
 LOADS: Final = COPIES | {"load"}
 STORES: Final = COPIES | {"store"}
 CONSUMES: Final = frozenset({"consume_token"})

@@ -22,11 +22,18 @@ from fusegen.sim.language.functions import FUNCTIONS
 
 Role = Literal["compute", "create", "move", "load", "store", "dot", "effect"]
 
-MOVES: Final = frozenset({"broadcast_to", "cast", "expand_dims", "reshape", "trans", "view"})
-METHOD_MOVES: Final = frozenset({"broadcast_to", "reshape", "to", "trans", "view"})
+MOVES: Final = frozenset({"broadcast_to", "cast", "expand_dims", "permute", "reshape", "trans", "view"})
+METHOD_MOVES: Final = frozenset({"broadcast_to", "cast", "expand_dims", "permute", "reshape", "to", "trans", "view"})
 _CREATES: Final = frozenset({"full", "zeros"})
 _DEVICE_ROLES: Final[Mapping[str, Role]] = {
     "atomic_add": "store",
+    "atomic_and": "store",
+    "atomic_cas": "store",
+    "atomic_max": "store",
+    "atomic_min": "store",
+    "atomic_or": "store",
+    "atomic_xchg": "store",
+    "atomic_xor": "store",
     "dot": "dot",
     "load": "load",
     "num_programs": "compute",
