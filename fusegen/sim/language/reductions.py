@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from fusegen.sim import dtypes
-from fusegen.sim.dtypes import DType
 from fusegen.sim.language.elementwise import fdiv, single_of_bfloat16, unary
 from fusegen.sim.tiles import Tile, dense, wrap
 
@@ -37,11 +36,11 @@ def maximum_of(
 ) -> Any:
     """The maximum along an axis, or of all elements, and if wanted its place: the first one, an int32.
 
-    Types below 32 bits become float32 or int32, unless the place is wanted.
+    Half precision becomes float32, unless the place of a float16 is wanted; integers stay, as in Ascend's front end.
     """
     if return_indices:
         return _with_place(np.argmax, value, axis, keep_dims)
-    return _reduced(np.fmax, _of_32_bits(value), axis, keep_dims)
+    return _reduced(np.fmax, _of_full_precision(value), axis, keep_dims)
 
 
 def minimum_of(
@@ -54,7 +53,7 @@ def minimum_of(
     """The minimum along an axis, as `maximum_of`."""
     if return_indices:
         return _with_place(np.argmin, value, axis, keep_dims)
-    return _reduced(np.fmin, _of_32_bits(value), axis, keep_dims)
+    return _reduced(np.fmin, _of_full_precision(value), axis, keep_dims)
 
 
 def argmax(value: Any, axis: int, tie_break_left: bool = True, keep_dims: bool = False) -> Any:
@@ -155,12 +154,10 @@ def _scanned(function: np.ufunc, tile: Tile, axis: int, reverse: bool) -> Any:
     return Tile(np.flip(result, axis) if reverse else result, tile.dtype)
 
 
-def _of_32_bits(value: Any) -> Tile:
+def _of_full_precision(value: Any) -> Tile:
     tile = dense(value)
-    wide: DType = tile.dtype
-    if wide.bits < 32:
-        wide = dtypes.float32 if wide.is_floating() else dtypes.int32
-    return dense(tile.to(wide))
+    is_half = tile.dtype.is_floating() and tile.dtype.bits < 32
+    return dense(tile.to(dtypes.float32)) if is_half else tile
 
 
 def _with_place(function: Callable[..., Any], value: Any, axis: int | None, keep_dims: bool) -> tuple[Any, Any]:
