@@ -28,6 +28,8 @@ Shape = tuple[int, ...]
 _ALL: Final = slice(None)
 _AS_ROW: Final = (None, 0)
 _AS_COLUMN: Final = (0, None)
+_WHOLE: Final = ((0,), (1,), (1,))
+"""Bounds and extent of an axis with a single lane, which a mask includes."""
 
 
 @lru_cache(maxsize=4096)
@@ -233,6 +235,9 @@ class Affine:
             difference, limit = self - other, 0
         elif isinstance(other, int):
             self.check()
+            if len(self.coefs) == 1 and self.coefs[0]:  # the usual one, for speed
+                low, high = _solve(self.coefs[0], int(other) - self.base, operator, self.shape[0])
+                return BoxMask((low,), (high,), self.shape)
             difference, limit = self, int(other)
         else:
             return _dense(self, other, operator)
@@ -332,6 +337,18 @@ class BoxMask:
 
     def __and__(self, other: Any) -> Any:
         if isinstance(other, BoxMask):
+            if (
+                (self.lower[1:], self.upper[1:], self.shape[1:])
+                == _WHOLE
+                == (
+                    other.lower[:-1],
+                    other.upper[:-1],
+                    other.shape[:-1],
+                )
+            ):  # a column and a row, for speed
+                return BoxMask(
+                    self.lower[:1] + other.lower[1:], self.upper[:1] + other.upper[1:], self.shape[:1] + other.shape[1:]
+                )
             shape = broadcast_shapes(self.shape, other.shape)
             left, right = self.broadcast_to(shape), other.broadcast_to(shape)
             lower = tuple(map(max, left.lower, right.lower))

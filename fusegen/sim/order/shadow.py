@@ -246,7 +246,7 @@ def _is_covered(old: Made, new: Made, clocks: tuple[Clock, ...]) -> bool:
 def _distinct(numbers: np.ndarray) -> list[int]:
     """The different numbers of a box, in order."""
     first: int = numbers.item(0)
-    if numbers.size == 1:
+    if numbers.size == 1 or (numbers == first).all():
         return [first]
     flat = numbers.ravel()
     changes = flat[1:][flat[1:] != flat[:-1]]  # few: tiles leave rows that are alike
