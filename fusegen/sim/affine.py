@@ -163,10 +163,13 @@ class Affine:
         if kind is Affine:
             wide = self.wide or other.wide
             if len(self.shape) == len(other.shape):
-                coefs = tuple([a + sign * b for a, b in zip(self.coefs, other.coefs, strict=True)])
-                if self.shape == other.shape:
-                    return Affine(self.base + sign * other.base, coefs, self.shape, wide)
-                shape = broadcast_shapes(self.shape, other.shape)
+                coefs: Shape
+                if len(self.shape) == 2:  # the usual one, for speed
+                    (a, b), (c, d) = self.coefs, other.coefs
+                    coefs = (a + sign * c, b + sign * d)
+                else:
+                    coefs = tuple([a + sign * b for a, b in zip(self.coefs, other.coefs, strict=True)])
+                shape = self.shape if self.shape == other.shape else broadcast_shapes(self.shape, other.shape)
                 return Affine(self.base + sign * other.base, coefs, shape, wide)
             shape = broadcast_shapes(self.shape, other.shape)
             return self.broadcast_to(shape)._combine(other.broadcast_to(shape), sign)
