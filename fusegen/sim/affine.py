@@ -84,11 +84,12 @@ class Affine:
     def bounds(self) -> tuple[int, int]:
         """Smallest and largest value, as if integers had no end."""
         low = high = self.base
-        for coef, extent in zip(self.coefs, self.shape, strict=True):
+        shape = self.shape
+        for axis, coef in enumerate(self.coefs):  # much of the time goes here, and a strict zip doubles it
             if coef > 0:
-                high += coef * (extent - 1)
+                high += coef * (shape[axis] - 1)
             elif coef:
-                low += coef * (extent - 1)
+                low += coef * (shape[axis] - 1)
         return low, high
 
     @property
