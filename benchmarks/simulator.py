@@ -4,7 +4,8 @@
 
 The same kernel on both, reverse_all2all_mte_signal on 2 ranks of 40 vector cores, and only the time that its programs
 take: from the start of the first one to the end of the last one, without the set-up of ranks and tensors and without
-the comparison with the reference. A round runs the interpreter, the simulator, and the simulator with the check; a
+the comparison with the reference. Seconds are those of the processor, so that other work on the machine counts less.
+A round runs the interpreter, the simulator, and the simulator with the check; a
 speedup is the ratio inside a round. Exit status 1 when a median is below its target.
 """
 
@@ -37,7 +38,7 @@ TARGET_CHECKED: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Seconds of the programs of one launch, on each of the three, and how many tiles they store."""
+    """Processor seconds of the programs of one launch, on each of the three, and how many tiles they store."""
 
     interpreter: float
     unchecked: float
@@ -71,9 +72,9 @@ class ProgramTimes:
 
     def _timed(self, run: Callable[..., Any]) -> Callable[..., Any]:
         def timed(*values: Any) -> None:
-            self._started.append(time.perf_counter())
+            self._started.append(time.process_time())
             run(*values)
-            self._ended.append(time.perf_counter())
+            self._ended.append(time.process_time())
 
         return timed
 
