@@ -5,8 +5,8 @@
 The same kernel on both, reverse_all2all_mte_signal on 2 ranks of 40 vector cores, and only the time that its programs
 take: from the start of the first one to the end of the last one, without the set-up of ranks and tensors and without
 the comparison with the reference. Seconds are those of the processor, so that other work on the machine counts less.
-A round runs the interpreter, the simulator, and the simulator with the check; a
-speedup is the ratio inside a round. Exit status 1 when a median is below its target.
+A round runs the interpreter, the simulator, and the simulator with the check; a speedup is the ratio inside a round.
+Exit status 1 when a median is below its target.
 """
 
 from __future__ import annotations
