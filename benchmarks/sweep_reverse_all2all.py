@@ -3,7 +3,7 @@
     python -m benchmarks.sweep_reverse_all2all [--quick] [--json]
 
 2 ranks with the 40 vector cores of an Ascend910B3 each, one launch for each of the 216 shapes. Exit status 1 unless
-every run is without findings and every element is right bit for bit. A run of the largest shape takes 5 GB of memory,
+every run is without findings and every element is right bit for bit. A run of the largest shape takes 4 GB of memory,
 and as many run at a time as there are CPUs.
 """
 

@@ -28,6 +28,8 @@ Shape = tuple[int, ...]
 _ALL: Final = slice(None)
 _AS_ROW: Final = (None, 0)
 _AS_COLUMN: Final = (0, None)
+_WHOLE: Final = ((0,), (1,), (1,))
+"""Bounds and extent of an axis with a single lane, which a mask includes."""
 
 
 @lru_cache(maxsize=4096)
@@ -82,11 +84,12 @@ class Affine:
     def bounds(self) -> tuple[int, int]:
         """Smallest and largest value, as if integers had no end."""
         low = high = self.base
-        for coef, extent in zip(self.coefs, self.shape, strict=True):
+        shape = self.shape
+        for axis, coef in enumerate(self.coefs):  # much of the time goes here, and a strict zip doubles it
             if coef > 0:
-                high += coef * (extent - 1)
+                high += coef * (shape[axis] - 1)
             elif coef:
-                low += coef * (extent - 1)
+                low += coef * (shape[axis] - 1)
         return low, high
 
     @property
@@ -161,10 +164,13 @@ class Affine:
         if kind is Affine:
             wide = self.wide or other.wide
             if len(self.shape) == len(other.shape):
-                coefs = tuple([a + sign * b for a, b in zip(self.coefs, other.coefs, strict=True)])
-                if self.shape == other.shape:
-                    return Affine(self.base + sign * other.base, coefs, self.shape, wide)
-                shape = broadcast_shapes(self.shape, other.shape)
+                coefs: Shape
+                if len(self.shape) == 2:  # the usual one, for speed
+                    (a, b), (c, d) = self.coefs, other.coefs
+                    coefs = (a + sign * c, b + sign * d)
+                else:
+                    coefs = tuple([a + sign * b for a, b in zip(self.coefs, other.coefs, strict=True)])
+                shape = self.shape if self.shape == other.shape else broadcast_shapes(self.shape, other.shape)
                 return Affine(self.base + sign * other.base, coefs, shape, wide)
             shape = broadcast_shapes(self.shape, other.shape)
             return self.broadcast_to(shape)._combine(other.broadcast_to(shape), sign)
@@ -233,6 +239,9 @@ class Affine:
             difference, limit = self - other, 0
         elif isinstance(other, int):
             self.check()
+            if len(self.coefs) == 1 and self.coefs[0]:  # the usual one, for speed
+                low, high = _solve(self.coefs[0], int(other) - self.base, operator, self.shape[0])
+                return BoxMask((low,), (high,), self.shape)
             difference, limit = self, int(other)
         else:
             return _dense(self, other, operator)
@@ -345,6 +354,18 @@ class BoxMask:
 
     def __and__(self, other: Any) -> Any:
         if isinstance(other, BoxMask):
+            if (
+                (self.lower[1:], self.upper[1:], self.shape[1:])
+                == _WHOLE
+                == (
+                    other.lower[:-1],
+                    other.upper[:-1],
+                    other.shape[:-1],
+                )
+            ):  # a column and a row, for speed
+                return BoxMask(
+                    self.lower[:1] + other.lower[1:], self.upper[:1] + other.upper[1:], self.shape[:1] + other.shape[1:]
+                )
             shape = broadcast_shapes(self.shape, other.shape)
             left, right = self._stretched(shape), other._stretched(shape)
             lower = tuple(map(max, left.lower, right.lower))

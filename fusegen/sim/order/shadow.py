@@ -3,8 +3,8 @@
     writes[element]   number of the last Write, 0 for none
     others[element]   number of a set: reads and atomics since that write that no later one of them makes redundant
 
-Elements are granules of a memory: as large as the smallest element that it has been accessed in. Boxes of an access
-stay strided views, and the usual box carries one number throughout.
+Elements are granules of a memory, as large as all accesses so far allow: each has touched whole granules. Boxes of an
+access stay strided views, and the usual box carries one number throughout.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from math import gcd
 from typing import Final, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -24,8 +25,10 @@ from fusegen.sim.order.clocks import Clock, Mark, Seen
 
 AccessKind = Literal["read", "write", "atomic", "notify"]
 
-COPY_GRANULES: Final = (8, 4, 2, 1)
-"""Sizes that a copy of bytes may be counted in."""
+GRANULES: Final = (256, 128, 64, 32, 16, 8, 4, 2, 1)
+"""Bytes that rows of neighbours may be counted in: those of tiles that are not at an edge are whole granules."""
+SLOT_GRANULE: Final = 8
+"""Bytes of the largest word that a notify writes."""
 
 
 @dataclass(slots=True, eq=False)
@@ -179,7 +182,9 @@ class Shadow:
         """Remember a write of the element at a byte address, without a check."""
         elements = self._elements.get(memory)
         if elements is None:
-            elements = self._elements[memory] = _Elements.of(memory, 8)
+            elements = self._elements[memory] = _Elements.of(memory, SLOT_GRANULE)
+        elif elements.size > SLOT_GRANULE:
+            elements.refine(SLOT_GRANULE)
         elements.writes[address // elements.size] = self.number(made)
 
     def _with(self, old: int, number: int, clocks: tuple[Clock, ...]) -> int:
@@ -198,8 +203,8 @@ class Shadow:
     def _box(self, memory: Memory, element_size: int, lanes: Lanes) -> _Box:
         """The touched granules of a memory."""
         elements = self._elements.get(memory)
-        if element_size == 1 and isinstance(lanes, Affine) and lanes.coefs == (1,):
-            return self._bytes(memory, elements, lanes.base, lanes.shape[0])
+        if isinstance(lanes, Affine) and lanes.coefs and lanes.coefs[-1] == 1:
+            return self._rows(memory, elements, element_size, lanes)
         if elements is None:
             elements = self._elements[memory] = _Elements.of(memory, element_size)
         elif elements.size > element_size:
@@ -218,14 +223,21 @@ class Shadow:
         index = np.unique(lanes)
         return _Box(memory, elements, (index[:, None] * ratio + np.arange(ratio)).ravel())
 
-    def _bytes(self, memory: Memory, elements: _Elements | None, first: int, count: int) -> _Box:
-        """A copy of bytes: granules as they are where it fits them."""
+    def _rows(self, memory: Memory, elements: _Elements | None, element_size: int, lanes: Affine) -> _Box:
+        """Rows of neighbours, or a copy of bytes: granules as large as they fit every row so far."""
+        *coefs, _ = lanes.coefs
+        *extents, length = lanes.shape
+        first, row = lanes.base * element_size, length * element_size
+        strides = [coef * element_size for coef in coefs]
+        common = gcd(first, row, *strides)
         if elements is None:
-            size = next(size for size in COPY_GRANULES if not first % size and not count % size)
+            size = next((size for size in GRANULES if not common % size), element_size)
             elements = self._elements[memory] = _Elements.of(memory, size)
-        while first % elements.size or count % elements.size:
+        while common % elements.size:
             elements.refine(elements.size // 2)
-        return _Box(memory, elements, first // elements.size, (1,), (count // elements.size,))
+        axes = [(stride // elements.size, extent) for stride, extent in zip(strides, extents, strict=True) if stride]
+        axes.append((1, row // elements.size))
+        return _Box(memory, elements, first // elements.size, tuple(c for c, _ in axes), tuple(e for _, e in axes))
 
 
 _CLASHES: Final[dict[AccessKind, tuple[AccessKind, ...]]] = {
@@ -246,7 +258,7 @@ def _is_covered(old: Made, new: Made, clocks: tuple[Clock, ...]) -> bool:
 def _distinct(numbers: np.ndarray) -> list[int]:
     """The different numbers of a box, in order."""
     first: int = numbers.item(0)
-    if numbers.size == 1:
+    if numbers.size == 1 or (numbers == first).all():
         return [first]
     flat = numbers.ravel()
     changes = flat[1:][flat[1:] != flat[:-1]]  # few: tiles leave rows that are alike
