@@ -5,8 +5,8 @@ result = run_module(Path("generated/x.py"), ranks=2, cores=40, shape={"S": 2045,
 run       -> self_check (what a generated module is), program (machine set-up), verdict
 script    -> program: `simulate_script` runs any script
 stand_ins -> host (triton, torch_npu, torch.distributed, shmem, time) and language (tl, dl, libshmem_device)
-language  -> flags (what the cores of an AI core tell each other), values (affine, tiles, integers), memory, signals,
-             store_buffers (stores that show late), engines (and nodes), udma (its rules)
+language  -> flags (what the cores of an AI core tell each other), values (affine, shapes, tiles, integers), memory,
+             signals, store_buffers (stores that show late), engines (and nodes), udma (its rules)
 split     -> a mix kernel's text for the AIC and for the AIVs
 observers -> timing (virtual time), cost, order (races, proof)
 machine   -> actors, schedule, events; device (cores, streams); findings, diagnosis

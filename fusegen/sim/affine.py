@@ -10,8 +10,6 @@ A coefficient of an axis of extent 1 is 0.
 
 from __future__ import annotations
 
-from functools import lru_cache
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -19,51 +17,13 @@ import numpy as np
 from fusegen.sim import dtypes
 from fusegen.sim.dtypes import DType
 from fusegen.sim.integers import INT32_MAX, INT32_MIN, Int64, overflow
+from fusegen.sim.shapes import AS_COLUMN, AS_ROW, Shape, broadcast_shapes, expand_axes
 
 if TYPE_CHECKING:
     from fusegen.sim.tiles import Tile
 
-Shape = tuple[int, ...]
-
-_ALL: Final = slice(None)
-_AS_ROW: Final = (None, 0)
-_AS_COLUMN: Final = (0, None)
 _WHOLE: Final = ((0,), (1,), (1,))
 """Bounds and extent of an axis with a single lane, which a mask includes."""
-
-
-@lru_cache(maxsize=4096)
-def broadcast_shapes(left: Shape, right: Shape) -> Shape:
-    """The common shape of two tiles; raises ValueError when they have none."""
-    extents = []
-    for a, b in zip_longest(reversed(left), reversed(right), fillvalue=1):
-        if a != b and 1 not in (a, b):
-            raise ValueError(f"tiles of shape {list(left)} and {list(right)} cannot be broadcast together")
-        extents.append(max(a, b))
-    return tuple(reversed(extents))
-
-
-def expand_axes(shape: Shape, key: Any) -> tuple[int | None, ...]:
-    """For each axis of `tile[key]` the axis it comes from, or None for a new one. Triton allows `:` and None only."""
-    keys = key if isinstance(key, tuple) else (key,)
-    if len(shape) == 1 and len(keys) == 2:  # the usual ones, for speed
-        if keys[0] is None and keys[1] == _ALL:
-            return _AS_ROW
-        if keys[1] is None and keys[0] == _ALL:
-            return _AS_COLUMN
-    axes: list[int | None] = []
-    axis = 0
-    for entry in keys:
-        if entry is None:
-            axes.append(None)
-        elif isinstance(entry, slice) and entry == _ALL:
-            axes.append(axis)
-            axis += 1
-        else:
-            raise TypeError(f"a tile can be indexed with `:` and None only, got {entry!r}")
-    if axis > len(shape):
-        raise TypeError(f"a tile of shape {list(shape)} has no axis {axis - 1}")
-    return (*axes, *range(axis, len(shape)))
 
 
 class Affine:
@@ -147,9 +107,9 @@ class Affine:
 
     def __getitem__(self, key: Any) -> Affine:
         axes = expand_axes(self.shape, key)
-        if axes is _AS_ROW:
+        if axes is AS_ROW:
             return Affine(self.base, (0, self.coefs[0]), (1, self.shape[0]), self.wide)
-        if axes is _AS_COLUMN:
+        if axes is AS_COLUMN:
             return Affine(self.base, (self.coefs[0], 0), (self.shape[0], 1), self.wide)
         coefs = tuple([0 if axis is None else self.coefs[axis] for axis in axes])
         shape = tuple([1 if axis is None else self.shape[axis] for axis in axes])
@@ -344,9 +304,9 @@ class BoxMask:
 
     def __getitem__(self, key: Any) -> BoxMask:
         axes = expand_axes(self.shape, key)
-        if axes is _AS_ROW:
+        if axes is AS_ROW:
             return BoxMask((0, self.lower[0]), (1, self.upper[0]), (1, self.shape[0]))
-        if axes is _AS_COLUMN:
+        if axes is AS_COLUMN:
             return BoxMask((self.lower[0], 0), (self.upper[0], 1), (self.shape[0], 1))
         lower = tuple([0 if axis is None else self.lower[axis] for axis in axes])
         upper = tuple([1 if axis is None else self.upper[axis] for axis in axes])

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import torch
 
-from fusegen.sim.affine import Affine, BoxMask, Shape, broadcast_shapes
+from fusegen.sim.affine import Affine, BoxMask
 from fusegen.sim.dtypes import DType, PointerType, uint8
 from fusegen.sim.events import AccessKind, Atomic, Completion, EventPort, Lanes, Read, Write
 from fusegen.sim.findings import Found, OutOfBounds, Slot, UseAfterFree
 from fusegen.sim.integers import INT32_MAX, INT32_MIN, overflow
 from fusegen.sim.lanes import clip, converted, filled, uniform
+from fusegen.sim.shapes import Shape, broadcast_shapes
 from fusegen.sim.tiles import Tile, dense, wrap
 
 if TYPE_CHECKING:

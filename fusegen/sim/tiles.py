@@ -11,12 +11,13 @@ from typing import Any, Final
 import numpy as np
 
 from fusegen.sim import casts, dtypes
-from fusegen.sim.affine import Affine, BoxMask, Shape, expand_axes
+from fusegen.sim.affine import Affine, BoxMask
 from fusegen.sim.dtypes import DType
 from fusegen.sim.elsewhere import ELSEWHERE
 from fusegen.sim.errors import Misplaced, Unsupported
 from fusegen.sim.findings import DivisionByZero, Found
 from fusegen.sim.integers import INT32_MAX, INT32_MIN, Int64, negative_division, overflow
+from fusegen.sim.shapes import Shape, expand_axes
 
 
 class Tile:

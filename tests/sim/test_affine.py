@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fusegen.sim import dtypes
-from fusegen.sim.affine import Affine, BoxMask, broadcast_shapes
+from fusegen.sim.affine import Affine, BoxMask
 from fusegen.sim.events import EventPort
 from fusegen.sim.findings import Found, IntegerOverflow, OutOfBounds
 from fusegen.sim.language.shapes import arange
 from fusegen.sim.memory import AccessPort, Memory, Pointer
+from fusegen.sim.shapes import broadcast_shapes
 from fusegen.sim.tiles import Tile, dense
 
 ROWS, COLUMNS = 8, 16

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from fusegen.sim.affine import Affine, BoxMask, Shape
+from fusegen.sim.affine import Affine, BoxMask
 from fusegen.sim.memory import Pointer
+from fusegen.sim.shapes import Shape
 
 if TYPE_CHECKING:
     from fusegen.sim.actors import Token

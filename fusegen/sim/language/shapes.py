@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from fusegen.sim.affine import Affine, BoxMask, broadcast_shapes
+from fusegen.sim.affine import Affine, BoxMask
 from fusegen.sim.dtypes import DType
+from fusegen.sim.shapes import broadcast_shapes
 from fusegen.sim.tiles import Tile, dense, extents, wrap
 
 

@@ -18,10 +18,11 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from fusegen.sim.affine import Affine, Shape
+from fusegen.sim.affine import Affine
 from fusegen.sim.events import CodeLine, Lanes
 from fusegen.sim.memory import Memory
 from fusegen.sim.order.clocks import Clock, Mark, Seen
+from fusegen.sim.shapes import Shape
 
 AccessKind = Literal["read", "write", "atomic", "notify"]
 
