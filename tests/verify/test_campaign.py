@@ -72,7 +72,9 @@ def test_a_replay_does_not_depend_on_what_became_of_the_module(unfenced: Subject
 
 def test_what_the_simulator_does_not_know_ends_the_verification(tmp_path: Path) -> None:
     path = tmp_path / "unknown.py"
-    path.write_text(CLEAN.read_text(encoding="utf-8").replace("tl.cdiv(S, TILE_S)", "tl.histogram(S)", 1), encoding="utf-8")
+    path.write_text(
+        CLEAN.read_text(encoding="utf-8").replace("tl.cdiv(S, TILE_S)", "tl.histogram(S)", 1), encoding="utf-8"
+    )
     with pytest.raises(Unsupported, match=r"tl\.histogram|triton\.language\.histogram"):
         verified(subject_at(path), folder=tmp_path)
 
