@@ -49,7 +49,7 @@ def verify(
             except BrokenProcessPool as error:
                 raise UsageError(
                     f"{subject.module}: expected it to return, got a process that ended with it: "
-                    "does it call os._exit, or does memory run out? (--jobs 1 needs the least)"
+                    "does it crash, or does memory run out? (--jobs 1 needs the least)"
                 ) from error
             yield verdict
 
@@ -73,7 +73,7 @@ def _verify(
     settle(further_trials(subject, schedules, settled=[verdict.proved for verdict in verdicts]))
     explored: tuple[Explored, ...] = ()
     if all(verdict.ok for verdict in verdicts) and not all(verdict.proved for verdict in verdicts):
-        explored = tuple(pool.map(_explore, itertools.repeat(subject), subject.tiny))
+        explored = tuple(pool.map(explore, itertools.repeat(subject), subject.tiny))
     judged: tuple[ConditionVerdict | Explored, ...] = (*verdicts, *explored)
     for each in judged:
         if each.failed is not None:
@@ -104,7 +104,7 @@ def _run(trial: Trial) -> TrialResult:
     return TrialResult(trial, failure, result.proof, result.max_abs_err, result.wall_s)
 
 
-def _explore(subject: Subject, condition: Condition) -> Explored:
+def explore(subject: Subject, condition: Condition) -> Explored:
     """Explore the orders of a condition in a process of the pool, up to the first finding."""
     from fusegen.sim.explore.run import explore_module
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fusegen import __version__
 from fusegen.errors import UsageError, field_fault
+from fusegen.sim.mix import MAX_PROGRAMS
 from fusegen.verify.trials import Condition
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class ReplayFile(BaseModel):
     fusegen: str = __version__
     kernel: str = Field(pattern=r"^[^/\\\x00]+$", max_length=200)
     ranks: int = Field(ge=1, le=16)
-    cores: int = Field(ge=1, le=65_535)
+    cores: int = Field(ge=1, le=MAX_PROGRAMS)
     shape: Mapping[str, int]
     launches: int = Field(ge=1)
     seed: int

@@ -11,9 +11,9 @@ import pytest
 
 from fusegen.errors import UsageError
 from fusegen.sim import ReplayMismatch, Unsupported
-from fusegen.verify.campaign import verify
-from fusegen.verify.replay import read_replay
-from fusegen.verify.trials import PROVING, Subject
+from fusegen.verify.campaign import explore, verify
+from fusegen.verify.replay import read_replay, write_replay
+from fusegen.verify.trials import PROVING, Condition, Subject
 from fusegen.verify.verdicts import SubjectVerdict
 from tests.verify.conftest import CLEAN, subject_at
 
@@ -87,6 +87,32 @@ def test_a_module_may_have_any_name(unfenced: Subject, tmp_path: Path) -> None:
     recorded = read_replay(bad.conditions[0].replay)
     assert recorded.kernel == "2nd try.v2"
     assert tuple(map(str, recorded.run().findings)) == recorded.findings
+
+
+def test_what_no_run_proves_is_explored(tmp_path: Path) -> None:
+    """A signal sent twice: a wait may be ended by either, and nothing depends on which."""
+    notify = "dl.notify(arrived_ptr + (block_s * arrived_block + rank) * SLOT_WORDS, target, launch + 1)"
+    text = CLEAN.with_name("all2all_udma_signal.py").read_text(encoding="utf-8")
+    assert notify in text
+    path = tmp_path / "twice.py"
+    path.write_text(text.replace(notify, f"{notify}, {notify}"), encoding="utf-8")
+    own = (Condition(2, 3, (("S", 1), ("H", 1), ("D", 1)), 1),)
+    (verdict,) = verified(Subject("twice", path, None, own, tiny=own), folder=tmp_path / "replays", schedules=1)
+    assert (verdict.ok, verdict.proved) == (True, False)
+    (explored,) = verdict.explored
+    assert (explored.condition, explored.complete, explored.failed) == (own[0], True, None)
+    assert 1 < explored.orders <= explored.runs
+    assert verdict.to_json()["explored"][0]["orders"] == explored.orders
+    assert str(explored).startswith("explored all orders of its signals in ")
+
+
+def test_a_finding_of_exploring_can_be_repeated(unfenced: Subject, tmp_path: Path) -> None:
+    explored = explore(unfenced, unfenced.conditions[0])
+    assert explored.failed is not None
+    assert {finding.kind for finding in explored.failed.findings} == {"MissingFence"}
+    recorded = read_replay(write_replay(tmp_path, explored.failed))
+    assert recorded.schedule == "explored"
+    assert set(explored.failed.findings) <= set(recorded.run().findings)
 
 
 def test_a_folder_that_cannot_be_made_is_named(unfenced: Subject, tmp_path: Path) -> None:

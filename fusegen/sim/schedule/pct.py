@@ -12,14 +12,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from fusegen.sim.errors import SimulationError
+from fusegen.sim.schedule.patience import PATIENCE
 
 if TYPE_CHECKING:
     from fusegen.sim.actors import Actor
 
 DEPTH: Final = 3
 LENGTH: Final = 1000
-PATIENCE: Final = 10_000
-"""An actor that is picked so often in a row, with others left waiting, polls for what only those can do."""
 
 
 class Pct:

@@ -8,13 +8,12 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from fusegen.sim.schedule.patience import PATIENCE
 
 if TYPE_CHECKING:
     from fusegen.sim.actors import Actor
-
-PATIENCE: Final = 10_000
-"""Picks in a row that leave slow actors waiting; then one of them goes, since the others may be polling for it."""
 
 
 class Skewed(ABC):
